@@ -1,0 +1,183 @@
+"""firl from Python: state a problem, train on it, load what was learned as NumPy functions."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import gymnasium
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+
+from firl import run as driver
+from firl.checkpoint import load_part
+from firl.config import TrainConfig
+from firl.errors import FirlError, LearningDiverged
+from firl.expert.base import AbstractDensity
+from firl.expert.callable import CallableDensity
+from firl.expert.regions import AbstractRegion
+from firl.expert.truncated import normalise_on
+from firl.methods.base import Problem
+from firl.reward import RewardNet, make_reward
+from firl.rollout import make_simulator
+from firl.rundir import RunDir
+from firl.sac.agent import Agent
+from firl.sac.networks import Actor
+from firl.summary import finish
+from firl.tasks import configure, make_problem
+from firl.types import Columns, Policy, StateMap
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished training."""
+
+    path: Path
+    summary: dict[str, Any]
+    """How it ended: one row of results/runs.jsonl."""
+
+
+def problem(
+    env: str | Callable[[], gymnasium.Env[Any, Any]],
+    density: AbstractDensity | Callable[[np.ndarray], object],
+    *,
+    state: Sequence[int] | StateMap | None = None,
+    arena: AbstractRegion | None = None,
+    horizon: int | None = None,
+) -> Problem:
+    """Your own environment, and where its state should spend its time.
+
+    `env` is a Gymnasium id or a function that makes the environment. `density` is one of
+    firl.expert's, or a function from states [n, d] to log-densities [n] (NumPy); a function may
+    be right up to a constant, and needs the `arena`, a Box around all states that can be reached,
+    on which it is normalised in up to three dimensions. `state` picks what of the observation is
+    matched: columns, or a JAX function along the last axis; all of it by default. `horizon` is
+    the environment's own time limit by default.
+    """
+    simulator = make_simulator(env, horizon)
+    if not isinstance(density, AbstractDensity):
+        if arena is None:
+            raise FirlError(
+                "A density given as a function needs the arena it lives on: pass arena=Box(low, "
+                "high) around all states that can be reached."
+            )
+        density = CallableDensity(density, arena)
+        if arena.dim <= 3:
+            density = normalise_on(density, arena)
+    if state is None:
+        state = range(simulator.obs_dim)
+    state_map = state if callable(state) else _columns(state, simulator.obs_dim)
+    made = Problem(simulator, state_map, density, arena)
+    shape = jax.eval_shape(
+        state_map, jax.ShapeDtypeStruct((1, simulator.obs_dim), np.float32)
+    ).shape
+    if shape != (1, made.state_dim):
+        raise FirlError(
+            f"The density takes states of {made.state_dim} coordinates, but the environment's "
+            f"matched state has shape {shape[1:]}: choose its columns with state=(…)."
+        )
+    return made
+
+
+def _columns(columns: Sequence[int], obs_dim: int) -> Columns:
+    for column in columns:
+        if not 0 <= column < obs_dim:
+            raise FirlError(
+                f"state has column {column}, but observations have columns 0 to {obs_dim - 1}."
+            )
+    return Columns(tuple(columns))
+
+
+def train(
+    what: str | TrainConfig | Problem,
+    config: TrainConfig | None = None,
+    *,
+    out: str | Path,
+    resume: bool = False,
+    on_row: Callable[[dict[str, Any]], None] = lambda row: None,
+) -> Run:
+    """Train on a task (by name or configuration), or on a problem of your own.
+
+    `on_row` sees each iteration's metrics. With `resume`, a run that was killed goes on.
+    """
+    if isinstance(what, Problem):
+        problem, config = what, config or TrainConfig(task="custom")
+    else:
+        if config is not None:
+            raise FirlError("A configuration goes with a problem; a task has its own.")
+        config = what if isinstance(what, TrainConfig) else configure(what)
+        problem = make_problem(config)
+    run = RunDir(Path(out))
+    try:
+        for row in driver.train(problem, config, Path(out), resume):
+            on_row(row)
+    except LearningDiverged:
+        finish(run, problem, status="failed")
+        raise
+    return Run(run.path, finish(run, problem, status="done"))
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a run learned, as functions of NumPy arrays."""
+
+    config: TrainConfig
+    reward_net: RewardNet
+    """The reward as JAX takes it, one state at a time."""
+    _agent: Agent
+    _action_low: Float[np.ndarray, "a"]
+    _action_high: Float[np.ndarray, "a"]
+
+    def reward(self, states: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n"]:
+        """r_θ of each state."""
+        return np.asarray(_rewards(self.reward_net, np.asarray(states, np.float32)))
+
+    @property
+    def actor(self) -> Actor:
+        """The policy's network."""
+        return self._agent.actor
+
+    @property
+    def stochastic_policy(self) -> Policy:
+        """The policy as our simulators take it: JAX in, actions in [−1, 1] out."""
+        return self._agent.policy
+
+    def policy(
+        self, obs: Float[np.ndarray, "n o"], *, seed: int | None = 0
+    ) -> Float[np.ndarray, "n a"]:
+        """Actions for observations, in the environment's own bounds; without noise if no seed."""
+        policy = self._agent.deterministic_policy if seed is None else self._agent.policy
+        keys = jax.random.split(jax.random.key(seed or 0), len(obs))
+        actions = np.asarray(_actions(policy, keys, np.asarray(obs, np.float32)))
+        return self._action_low + (actions + 1.0) / 2.0 * (self._action_high - self._action_low)
+
+
+@eqx.filter_jit
+def _rewards(net: RewardNet, states: Float[Array, "n d"]) -> Float[Array, "n"]:
+    return jax.vmap(net)(states)
+
+
+@eqx.filter_jit
+def _actions(policy: Any, keys: Array, obs: Float[Array, "n o"]) -> Float[Array, "n a"]:
+    actions: Array = jax.vmap(policy)(keys, obs)
+    return actions
+
+
+def load(path: str | Path) -> Learned:
+    """What the run in this directory learned, as far as it got."""
+    run = RunDir(Path(path))
+    config, about = run.read_config(), run.read_about()
+    if not run.checkpoint.exists():
+        raise FirlError(f"{run.path} has no checkpoint yet: let it train, or resume it.")
+    key = jax.random.key(0)
+    agent = Agent.create(key, about["obs_dim"], about["act_dim"], config.sac)
+    reward = make_reward(key, about["state_dim"], config.reward)
+    return Learned(
+        config,
+        load_part(run.checkpoint, "reward", reward),
+        load_part(run.checkpoint, "agent", agent),
+        np.asarray(about["action_low"], np.float32),
+        np.asarray(about["action_high"], np.float32),
+    )

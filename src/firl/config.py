@@ -1,0 +1,230 @@
+"""What a run is made of: frozen dataclasses, a docstring under each field, nothing heavy imported.
+
+The docstrings are the command line's help. Defaults that differ per task live in `tasks.py`;
+what differs from the paper has a line in docs/reproduction.md.
+"""
+
+import dataclasses
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from firl.errors import FirlError
+
+
+@dataclass(frozen=True)
+class SACConfig:
+    """How the agent is built and how it learns."""
+
+    hidden: tuple[int, ...] = (64, 64)
+    """Widths of the hidden layers, of the actor and of both critics."""
+    learning_rate: float = 1e-3
+    """Adam's step size, for actor, critics and a learned temperature."""
+    batch_size: int = 100
+    """Transitions drawn for each update."""
+    discount: float = 0.99
+    """γ, below 1: an absorbing state is worth r / (1 − γ)."""
+    polyak: float = 0.995
+    """What the target critics keep of themselves at each update."""
+    temperature: float = 0.2
+    """α, the weight of the entropy; where a learned temperature starts."""
+    learn_temperature: bool = False
+    """Whether α follows `target_entropy` or stays what it is."""
+    target_entropy: float | None = None
+    """The entropy (nats) a learned temperature aims at; −act_dim when not given."""
+    buffer_size: int = 1_000_000
+    """Transitions that the replay buffer holds before the oldest are overwritten."""
+
+
+@dataclass(frozen=True)
+class RewardConfig:
+    """The reward network and how it descends the divergence."""
+
+    hidden: tuple[int, ...] = (64, 64)
+    """Units in each hidden layer."""
+    activation: Literal["relu", "tanh"] = "tanh"
+    """Non-linearity after each hidden layer."""
+    bound: float = 10.0
+    """Rewards stay within ± this."""
+    soft_bound: bool = True
+    """Bound by b·tanh(x/b), whose gradient never dies; otherwise clamp, as the paper does."""
+    learning_rate: float = 1e-3
+    """Adam's step size."""
+    weight_decay: float = 0.0
+    """ℓ2 penalty on the weights, added to the gradient."""
+    gradient_steps: int = 2
+    """Steps on each iteration's gradient estimate."""
+
+
+@dataclass(frozen=True)
+class RatioConfig:
+    """How log ρ_expert − log ρ_agent is estimated when the expert is a density."""
+
+    bandwidth: float | None = None
+    """Of the kernel density estimate of what the agent visits, in the state's units; Scott's rule
+    on each iteration's states where it is not given."""
+    kernel: Literal["epanechnikov", "gaussian"] = "epanechnikov"
+    """Shape of the kernel."""
+    leave_one_out: bool = False
+    """Leave each state's own kernel out of the density at that state."""
+
+
+@dataclass(frozen=True)
+class CollectConfig:
+    """Which episodes an iteration runs. All of their steps count."""
+
+    random_episodes: int = 5
+    """Episodes of uniform actions before learning starts."""
+    sac_episodes: int = 0
+    """Episodes per iteration that only the replay buffer gets."""
+    rollouts: int = 20
+    """Episodes per iteration that the reward's gradient is estimated from."""
+    window: int = 1
+    """The gradient also uses the rollouts of the last `window` − 1 iterations."""
+    learn_from_rollouts: bool = True
+    """Put those rollouts into the replay buffer too, so that every step works twice."""
+    updates: int = 300
+    """SAC updates per iteration."""
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """How the agent is scored during training. These steps are counted apart."""
+
+    every: int = 10
+    """Iterations between evaluations; the last iteration is always evaluated."""
+    episodes: int = 1000
+    """Episodes of the stochastic policy."""
+    expert_samples: int = 10_000
+    """Samples of the expert's density to compare with."""
+    neighbours: int = 3
+    """k of the Kozachenko-Leonenko estimators."""
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """One training, complete: the same configuration gives the same run, bit for bit."""
+
+    task: Annotated[str, tyro.conf.Suppress]
+    """What to learn; `firl tasks` lists them."""
+    method: str = "firl"
+    """How to learn it: firl or maxent."""
+    divergence: str = "fkl"
+    """What firl minimises between the expert's and the agent's state marginal: fkl, rkl, js, tv,
+    hellinger, chi2, chi2-neyman, w1 or mmd."""
+    preset: Literal["default", "paper"] = "default"
+    """`paper` takes every hyper-parameter of the paper's appendix C."""
+    seed: int = 0
+    """Seeds everything."""
+    env_steps: int = 100_000
+    """Budget: simulator steps of training, the gradient's roll-outs included."""
+    picture: Path | None = None
+    """A PNG whose brightness over the arena is the density to match, instead of the task's own."""
+    checkpoint_every: int = 20
+    """Iterations between checkpoints; a killed run goes on from the last one."""
+    collect: CollectConfig = field(default_factory=CollectConfig)
+    ratio: RatioConfig = field(default_factory=RatioConfig)
+    reward: RewardConfig = field(default_factory=RewardConfig)
+    sac: SACConfig = field(default_factory=SACConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be run, naming the option and the value."""
+        positive = {
+            "--env-steps": self.env_steps,
+            "--checkpoint-every": self.checkpoint_every,
+            "--collect.rollouts": self.collect.rollouts,
+            "--collect.window": self.collect.window,
+            "--collect.updates": self.collect.updates,
+            "--ratio.bandwidth": 1.0 if self.ratio.bandwidth is None else self.ratio.bandwidth,
+            "--reward.bound": self.reward.bound,
+            "--reward.learning-rate": self.reward.learning_rate,
+            "--reward.gradient-steps": self.reward.gradient_steps,
+            "--sac.learning-rate": self.sac.learning_rate,
+            "--sac.batch-size": self.sac.batch_size,
+            "--sac.buffer-size": self.sac.buffer_size,
+            "--sac.temperature": self.sac.temperature,
+            "--evaluation.every": self.evaluation.every,
+            "--evaluation.episodes": self.evaluation.episodes,
+            "--evaluation.expert-samples": self.evaluation.expert_samples,
+            "--evaluation.neighbours": self.evaluation.neighbours,
+        }
+        for option, value in positive.items():
+            if not value > 0:
+                raise FirlError(f"{option} is {value}, but must be positive.")
+        not_negative = {
+            "--seed": self.seed,
+            "--collect.random-episodes": self.collect.random_episodes,
+            "--collect.sac-episodes": self.collect.sac_episodes,
+            "--reward.weight-decay": self.reward.weight_decay,
+        }
+        for option, value in not_negative.items():
+            if not value >= 0:
+                raise FirlError(f"{option} is {value}, but must not be negative.")
+
+
+def as_json(config: Any) -> dict[str, Any]:
+    """A configuration as plain JSON values, nested as it is."""
+    plain: dict[str, Any] = dataclasses.asdict(
+        config, dict_factory=lambda items: {key: _plain(value) for key, value in items}
+    )
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def from_json(plain: dict[str, Any]) -> TrainConfig:
+    """The configuration that `as_json` wrote; unknown or missing fields are refused."""
+    config = _build(TrainConfig, plain, "config")
+    assert isinstance(config, TrainConfig)
+    return config
+
+
+_NESTED: dict[str, type] = {
+    "collect": CollectConfig,
+    "ratio": RatioConfig,
+    "reward": RewardConfig,
+    "sac": SACConfig,
+    "evaluation": EvaluationConfig,
+}
+
+
+def _build(cls: type, plain: dict[str, Any], where: str) -> Any:
+    names = {f.name for f in dataclasses.fields(cls)}
+    if set(plain) != names:
+        odd = sorted(set(plain) ^ names)[0]
+        raise FirlError(
+            f"{where} has other fields than this version of firl writes ({odd!r}): it was written "
+            "by another version; use that one, or start a new run."
+        )
+    values: dict[str, Any] = {}
+    for name, value in plain.items():
+        if name in _NESTED and cls is TrainConfig:
+            value = _build(_NESTED[name], value, f"{where}.{name}")
+        elif name == "picture" and value is not None:
+            value = Path(value)
+        elif isinstance(value, list):
+            value = tuple(value)
+        values[name] = value
+    return cls(**values)
+
+
+def flatten(config: TrainConfig) -> dict[str, Any]:
+    """Dotted option names and their values, as on the command line."""
+    flat: dict[str, Any] = {}
+
+    def visit(prefix: str, node: dict[str, Any]) -> None:
+        for name, value in node.items():
+            if isinstance(value, dict):
+                visit(f"{prefix}{name}.", value)
+            else:
+                flat[f"{prefix}{name}"] = value
+
+    visit("", as_json(config))
+    return flat

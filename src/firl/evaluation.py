@@ -1,0 +1,71 @@
+"""Scores of an agent against the expert's density; its simulator steps are counted apart."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, PRNGKeyArray
+
+from firl.config import EvaluationConfig
+from firl.errors import FirlError
+from firl.methods.base import Problem
+from firl.metrics.knn import knn_entropy, knn_kl
+from firl.types import Policy
+
+Scores = dict[str, float]
+
+
+def visited_states(
+    problem: Problem, policy: Policy, key: PRNGKeyArray, episodes: int
+) -> tuple[Float[np.ndarray, "m d"], int]:
+    """The matched states of fresh episodes, and the simulator steps they took."""
+    trajectories = problem.simulator.rollout(key, policy, episodes)
+    states = np.asarray(problem.state_map(trajectories.visited))
+    return states.reshape(-1, problem.state_dim), trajectories.env_steps
+
+
+def score(
+    problem: Problem, policy: Policy, config: EvaluationConfig, key: PRNGKeyArray
+) -> tuple[Scores, int]:
+    """Scores of fresh episodes, and the simulator steps they took."""
+    k_expert, k_episodes = jax.random.split(key)
+    return make_evaluation(problem, config, k_expert)(k_episodes, policy)
+
+
+def make_evaluation(
+    problem: Problem, config: EvaluationConfig, key: PRNGKeyArray
+) -> Callable[[PRNGKeyArray, Policy], tuple[Scores, int]]:
+    """Forward and reverse KL by nearest neighbours, against one fixed draw from the expert.
+
+    The paper's protocol (appendix C.1): M expert samples inside the space, 1000 trajectories of
+    the agent, k = 3. An expert that cannot be sampled has no forward KL, and its reverse KL is
+    E[log ρ_θ − log ρ_E] with log ρ_E as it is written, up to a constant where that is.
+    """
+    k = config.neighbours
+    try:
+        expert = np.asarray(problem.expert.sample(key, config.expert_samples))
+    except FirlError:
+        expert = None
+
+    def evaluate(key: PRNGKeyArray, policy: Policy) -> tuple[Scores, int]:
+        states, env_steps = visited_states(problem, policy, key, config.episodes)
+        scores = {"eval/entropy": knn_entropy(states, k=k)}
+        if expert is None:
+            log_density = float(np.mean(np.asarray(problem.expert.log_prob(jnp.asarray(states)))))
+            scores["eval/reverse_kl"] = -scores["eval/entropy"] - log_density
+        else:
+            scores["eval/forward_kl"] = knn_kl(expert, states, k=k)
+            scores["eval/reverse_kl"] = knn_kl(states, expert, k=k)
+        return scores, env_steps
+
+    return evaluate
+
+
+def first_non_finite(tree: object) -> str | None:
+    """The path of the first array in a pytree that holds NaN or Inf."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        array = np.asarray(leaf)
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            return jax.tree_util.keystr(path, simple=True, separator="/")
+    return None

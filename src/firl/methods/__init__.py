@@ -1,0 +1,10 @@
+"""Every method, by the name that `--method` takes."""
+
+from collections.abc import Callable
+
+from firl.config import TrainConfig
+from firl.methods.base import Method, Problem
+from firl.methods.f_irl import firl
+from firl.methods.maxent_irl import maxent
+
+METHODS: dict[str, Callable[[Problem, TrainConfig], Method]] = {"firl": firl, "maxent": maxent}

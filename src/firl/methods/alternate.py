@@ -1,0 +1,191 @@
+"""Algorithm 1: alternate MaxEnt RL under the reward with one descent of the reward.
+
+    π ← MaxEntRL(r_θ);  τ ~ π;  signal ← fit(expert, τ);  θ ← θ − λ ∇ loss(signal, r_θ(τ))
+
+f-IRL, its IPM extension and MaxEntIRL are this loop; they differ in the signal that is fitted
+between expert and agent, and in the loss that turns it into a gradient.
+"""
+
+from typing import Protocol
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+
+from firl.config import RewardConfig, TrainConfig
+from firl.methods.base import Info, Method, Problem, State, named
+from firl.reward import RewardNet, StateReward, make_reward
+from firl.rollout import UniformPolicy, transitions
+from firl.sac.agent import Agent
+from firl.sac.replay import ReplayBuffer
+from firl.sac.update import improve
+
+
+class Signal(Protocol):
+    """What separates expert and agent at the states that the agent visited."""
+
+    def init(self, key: PRNGKeyArray) -> PyTree[Array]:
+        """What it carries from one iteration to the next (a critic's weights, say)."""
+        ...
+
+    def fit(
+        self, key: PRNGKeyArray, carry: PyTree[Array], states: Float[Array, "n T d"]
+    ) -> tuple[PyTree[Array], Float[Array, "n T"], Info]:
+        """Fit it to the agent's states, and ask it there."""
+        ...
+
+
+class RewardLoss(Protocol):
+    """A scalar whose gradient in the rewards' parameters is the method's."""
+
+    def __call__(
+        self, signal: Float[Array, "n T"], rewards: Float[Array, "n T"]
+    ) -> Float[Array, ""]:
+        """The loss."""
+        ...
+
+
+class AlternatingState(State):
+    """What the next iteration of Algorithm 1 needs."""
+
+    agent: Agent
+    reward: RewardNet
+    env_steps: Int[Array, ""]
+    buffer: ReplayBuffer
+    optimiser: optax.OptState
+    signal: PyTree[Array]
+    window: Float[Array, "w n T d"]
+    """States of the last `collect.window` iterations' roll-outs, newest first."""
+    window_filled: Int[Array, ""]
+
+
+def alternate(
+    problem: Problem, config: TrainConfig, signal: Signal, reward_loss: RewardLoss
+) -> Method:
+    """Algorithm 1 with this signal and this loss."""
+    simulator, state_map = problem.simulator, problem.state_map
+    collect, sac = config.collect, config.sac
+    descend = make_descent(config.reward, reward_loss)
+
+    def init(key: PRNGKeyArray) -> AlternatingState:
+        k_agent, k_reward, k_signal, k_random = jax.random.split(key, 4)
+        reward = make_reward(k_reward, problem.state_dim, config.reward)
+        buffer = ReplayBuffer.create(sac.buffer_size, simulator.obs_dim, simulator.act_dim)
+        env_steps = 0
+        if collect.random_episodes:
+            policy = UniformPolicy(simulator.act_dim)
+            episodes = simulator.rollout(k_random, policy, collect.random_episodes)
+            buffer = buffer.insert(transitions(episodes))
+            env_steps = episodes.env_steps
+        return AlternatingState(
+            agent=Agent.create(k_agent, simulator.obs_dim, simulator.act_dim, sac),
+            reward=reward,
+            env_steps=jnp.asarray(env_steps, jnp.int32),
+            buffer=buffer,
+            optimiser=make_optimiser(config.reward).init(eqx.filter(reward, eqx.is_inexact_array)),
+            signal=signal.init(k_signal),
+            window=jnp.zeros(
+                (collect.window - 1, collect.rollouts, simulator.horizon, problem.state_dim)
+            ),
+            window_filled=jnp.asarray(0, jnp.int32),
+        )
+
+    def step(key: PRNGKeyArray, state: AlternatingState) -> tuple[AlternatingState, Info]:
+        k_sac, k_update, k_roll, k_signal = jax.random.split(key, 4)
+        buffer, env_steps = state.buffer, state.env_steps
+
+        if collect.sac_episodes:
+            episodes = simulator.rollout(k_sac, state.agent.policy, collect.sac_episodes)
+            buffer = buffer.insert(transitions(episodes))
+            env_steps = env_steps + episodes.env_steps
+        reward_fn = StateReward(state.reward, state_map)
+        agent, sac_info = improve(
+            k_update, state.agent, buffer, reward_fn, num_updates=collect.updates, config=sac
+        )
+
+        rollouts = simulator.rollout(k_roll, agent.policy, collect.rollouts)
+        env_steps = env_steps + rollouts.env_steps
+        if collect.learn_from_rollouts:
+            buffer = buffer.insert(transitions(rollouts))
+
+        recent = jnp.concatenate([state_map(rollouts.visited)[None], state.window])
+        filled = min(int(state.window_filled) + 1, collect.window)
+        states = jnp.concatenate(list(recent[:filled]))
+        carry, values, signal_info = signal.fit(k_signal, state.signal, states)
+        reward, optimiser, reward_info = descend(state.reward, state.optimiser, values, states)
+
+        info = named("sac", sac_info) | signal_info | reward_info
+        return AlternatingState(
+            agent=agent,
+            reward=reward,
+            env_steps=env_steps,
+            buffer=buffer,
+            optimiser=optimiser,
+            signal=carry,
+            window=recent[: collect.window - 1],
+            window_filled=jnp.asarray(min(filled, collect.window - 1), jnp.int32),
+        ), info
+
+    return Method(init, step)
+
+
+def make_optimiser(config: RewardConfig) -> optax.GradientTransformation:
+    """Adam with the ℓ2 penalty inside the gradient, as the paper's."""
+    return optax.chain(
+        optax.add_decayed_weights(config.weight_decay), optax.adam(config.learning_rate)
+    )
+
+
+class Descent(Protocol):
+    """Moves the reward down its loss."""
+
+    def __call__(
+        self,
+        reward: RewardNet,
+        optimiser: optax.OptState,
+        values: Float[Array, "n T"],
+        states: Float[Array, "n T d"],
+    ) -> tuple[RewardNet, optax.OptState, Info]:
+        """Take the iteration's gradient steps."""
+        ...
+
+
+def make_descent(config: RewardConfig, reward_loss: RewardLoss) -> Descent:
+    """`config.gradient_steps` steps on the same signal, compiled once per shape."""
+    transformation = make_optimiser(config)
+
+    @eqx.filter_jit
+    def descend(
+        reward: RewardNet,
+        optimiser: optax.OptState,
+        values: Float[Array, "n T"],
+        states: Float[Array, "n T d"],
+    ) -> tuple[RewardNet, optax.OptState, Info]:
+        params, static = eqx.partition(reward, eqx.is_inexact_array)
+
+        def loss_of(params: PyTree[Array]) -> tuple[Float[Array, ""], Float[Array, "n T"]]:
+            rewards = jax.vmap(jax.vmap(eqx.combine(params, static)))(states)
+            return reward_loss(values, rewards), rewards
+
+        def one(
+            carry: tuple[PyTree[Array], optax.OptState], _: None
+        ) -> tuple[tuple[PyTree[Array], optax.OptState], tuple[Array, Array, Array]]:
+            params, optimiser = carry
+            (loss, rewards), gradient = jax.value_and_grad(loss_of, has_aux=True)(params)
+            updates, optimiser = transformation.update(gradient, optimiser, params)
+            logged = (loss, optax.global_norm(gradient), jnp.mean(rewards))
+            return (optax.apply_updates(params, updates), optimiser), logged
+
+        (params, optimiser), (loss, norm, mean) = jax.lax.scan(
+            one, (params, optimiser), None, length=config.gradient_steps
+        )
+        info = {
+            "reward/loss": loss[0],
+            "reward/gradient_norm": norm[0],
+            "reward/agent_mean": mean[0],
+        }
+        return eqx.combine(params, static), optimiser, info
+
+    return descend

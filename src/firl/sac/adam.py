@@ -1,0 +1,43 @@
+"""Adam (Kingma & Ba 2015, Algorithm 1) over any pytree of arrays."""
+
+from typing import Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int, PyTree
+
+_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
+"""The paper's own values, which every implementation of SAC keeps."""
+
+
+class Adam(eqx.Module):
+    """Running moments of a gradient, and how many gradients they have seen."""
+
+    first: PyTree[Array]
+    second: PyTree[Array]
+    count: Int[Array, ""]
+
+    @classmethod
+    def create(cls, parameters: PyTree[Array]) -> Self:
+        """Nothing seen yet."""
+        zeros = jax.tree.map(jnp.zeros_like, parameters)
+        return cls(zeros, jax.tree.map(jnp.copy, zeros), jnp.zeros((), jnp.int32))
+
+    def descend(
+        self, parameters: PyTree[Array], gradient: PyTree[Array], learning_rate: float
+    ) -> tuple[PyTree[Array], Self]:
+        """One step down the gradient."""
+        count = self.count + 1
+        seen = count.astype(jnp.float32)
+        first = jax.tree.map(lambda m, g: _BETA1 * m + (1 - _BETA1) * g, self.first, gradient)
+        second = jax.tree.map(lambda v, g: _BETA2 * v + (1 - _BETA2) * g**2, self.second, gradient)
+        rate = learning_rate / (1 - _BETA1**seen)
+        scale = 1 / (1 - _BETA2**seen)
+        moved = jax.tree.map(
+            lambda p, m, v: p - rate * m / (jnp.sqrt(v * scale) + _EPSILON),
+            parameters,
+            first,
+            second,
+        )
+        return moved, type(self)(first, second, count)

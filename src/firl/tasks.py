@@ -1,0 +1,204 @@
+"""What there is to learn, and each task's settings: the default ones and the paper's.
+
+Nothing heavy is imported until a task's problem is made: the command line lists tasks at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from firl.config import (
+    CollectConfig,
+    EvaluationConfig,
+    RatioConfig,
+    RewardConfig,
+    SACConfig,
+    TrainConfig,
+)
+from firl.errors import unknown
+
+if TYPE_CHECKING:
+    from firl.expert.base import AbstractDensity
+    from firl.expert.regions import AbstractRegion
+    from firl.methods.base import Problem
+    from firl.types import Simulator
+
+Settings = Callable[[TrainConfig], TrainConfig]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One line of `firl tasks`, and all that it stands for."""
+
+    summary: str
+    simulator: Callable[[], Simulator]
+    state_columns: tuple[int, ...]
+    """Which of the observation's coordinates are matched."""
+    arena: Callable[[], AbstractRegion]
+    """The states that can be reached."""
+    density: Callable[[], AbstractDensity]
+    """Where the agent should spend its time, within the arena."""
+    default: Settings
+    """What works best."""
+    paper: Settings
+    """Appendix C.1, C.2 and C.3."""
+
+
+def configure(task: str, preset: str = "default") -> TrainConfig:
+    """The settings of a task; a misspelt name is answered with the nearest right one."""
+    if task not in TASKS:
+        raise unknown("task", task, TASKS)
+    settings = {"default": TASKS[task].default, "paper": TASKS[task].paper}
+    if preset not in settings:
+        raise unknown("preset", preset, settings)
+    return settings[preset](TrainConfig(task=task, preset=preset))  # type: ignore[arg-type]
+
+
+def make_problem(config: TrainConfig) -> Problem:
+    """The task's environment and target, ready to learn from."""
+    from firl.expert.picture import Picture
+    from firl.expert.regions import Box
+    from firl.expert.truncated import Truncated
+    from firl.methods.base import Problem
+    from firl.types import Columns
+
+    if config.task not in TASKS:
+        raise unknown("task", config.task, TASKS)
+    task = TASKS[config.task]
+    arena, expert = task.arena(), task.density()
+    if config.picture is not None:
+        expert = Truncated(Picture(config.picture, Box(*arena.bounds())), arena)
+    return Problem(task.simulator(), Columns(task.state_columns), expert, arena)
+
+
+def _point_mass(size: float) -> Callable[[], Simulator]:
+    def make() -> Simulator:
+        from firl.envs.point_mass import PointMass
+        from firl.rollout import JaxSimulator
+
+        return JaxSimulator(PointMass(size=size))
+
+    return make
+
+
+def _reacher() -> Simulator:
+    from firl.rollout import make_simulator
+
+    return make_simulator("firl/ReacherTrace-v0")
+
+
+def _square(size: float) -> Callable[[], AbstractRegion]:
+    def make() -> AbstractRegion:
+        from firl.expert.regions import Box
+
+        return Box((0.0, 0.0), (size, size))
+
+    return make
+
+
+def _disc() -> AbstractRegion:
+    from firl.expert.regions import Disc
+    from firl.expert.targets import REACH
+
+    return Disc((0.0, 0.0), REACH)
+
+
+def _target(name: str) -> Callable[[], AbstractDensity]:
+    def make() -> AbstractDensity:
+        from firl.expert import targets
+
+        density: AbstractDensity = getattr(targets, name)()
+        return density
+
+    return make
+
+
+def _density_defaults(bandwidth: float) -> Settings:
+    def settings(config: TrainConfig) -> TrainConfig:
+        return replace(
+            config,
+            env_steps=100_000,
+            ratio=RatioConfig(bandwidth=bandwidth),
+            sac=_density_sac(),
+        )
+
+    return settings
+
+
+def _density_paper(bandwidth: float) -> Settings:
+    """800 iterations of 10 SAC episodes and 1000 roll-outs, all of which count here."""
+
+    def settings(config: TrainConfig) -> TrainConfig:
+        return replace(
+            config,
+            env_steps=30 * (5 + 800 * (10 + 1000)),
+            collect=CollectConfig(
+                random_episodes=5,
+                sac_episodes=10,
+                rollouts=1000,
+                window=1,
+                learn_from_rollouts=False,
+                updates=300,
+            ),
+            ratio=RatioConfig(bandwidth=bandwidth),
+            reward=RewardConfig(
+                hidden=(64, 64),
+                activation="relu",
+                bound=10.0,
+                soft_bound=False,
+                learning_rate=1e-3,
+                gradient_steps=2,
+            ),
+            sac=_density_sac(),
+            evaluation=EvaluationConfig(every=1),
+        )
+
+    return settings
+
+
+def _density_sac() -> SACConfig:
+    return SACConfig(
+        hidden=(64, 64), learning_rate=3e-3, batch_size=256, temperature=1.0, buffer_size=12_000
+    )
+
+
+TASKS: dict[str, Task] = {
+    "pointmass-gaussian": Task(
+        "4×4 point mass towards a Gaussian in its middle (Figure 6)",
+        _point_mass(4.0),
+        (0, 1),
+        _square(4.0),
+        _target("point_mass_gaussian"),
+        _density_defaults(0.2),
+        _density_paper(0.2),
+    ),
+    "pointmass-uniform": Task(
+        "6×6 point mass that should be everywhere equally often (Figure 4)",
+        _point_mass(6.0),
+        (0, 1),
+        _square(6.0),
+        _target("point_mass_uniform"),
+        _density_defaults(0.2),
+        _density_paper(0.2),
+    ),
+    "reacher-gaussian": Task(
+        "Reacher whose fingertip should stay around one goal (Figure 2a)",
+        _reacher,
+        (0, 1),
+        _disc,
+        _target("reacher_gaussian"),
+        _density_defaults(0.02),
+        _density_paper(0.02),
+    ),
+    "reacher-mixture": Task(
+        "Reacher whose fingertip should share its time between two goals (Figure 2b)",
+        _reacher,
+        (0, 1),
+        _disc,
+        _target("reacher_mixture"),
+        _density_defaults(0.02),
+        _density_paper(0.02),
+    ),
+}

@@ -1,0 +1,106 @@
+"""Conventions, decided once, and the data that every module passes on.
+
+A trajectory is s_0, a_0, s_1, …, s_T. What is matched is s_1 … s_T: the agent has no say in
+s_0. The reward of a transition (s, a, s′) is r(s′). `log_ratio` is always log ρ_expert − log
+ρ_agent. Horizons are fixed at T: when an environment terminates early, its terminal state is
+absorbing and repeats until T, in what is matched and in the agent's value alike. A time limit
+truncates and does not terminate.
+
+An *observation* is what the environment emits and the policy sees; a *state* is what is
+matched and rewarded, a function of the observation (`StateMap`).
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from firl.errors import FirlError as FirlError
+
+
+class Transition(eqx.Module):
+    """One environment step, or a batch of them along a leading axis."""
+
+    obs: Float[Array, "*batch o"]
+    action: Float[Array, "*batch a"]
+    """In [−1, 1]: the environment's own bounds are applied where it is stepped."""
+    next_obs: Float[Array, "*batch o"]
+    terminated: Bool[Array, "*batch"]
+    """True where `next_obs` is absorbing. Never true for a time limit."""
+
+
+class Trajectories(eqx.Module):
+    """N episodes of fixed horizon T, padded with their last observation where they ended early."""
+
+    obs: Float[Array, "n T_plus_1 o"]
+    """s_0 … s_T."""
+    actions: Float[Array, "n T a"]
+    """In [−1, 1]; zero where padded."""
+    lengths: Int[Array, "n"]
+    """Real transitions in each episode, at most T."""
+    terminated: Bool[Array, "n"]
+    """True where the environment ended the episode (rather than the horizon)."""
+
+    @property
+    def num(self) -> int:
+        """Number of episodes."""
+        return self.actions.shape[0]
+
+    @property
+    def horizon(self) -> int:
+        """T."""
+        return self.actions.shape[1]
+
+    @property
+    def env_steps(self) -> int:
+        """Simulator steps that these episodes took: padding is free, everything else counts."""
+        return int(jnp.sum(self.lengths))
+
+    @property
+    def visited(self) -> Float[Array, "n T o"]:
+        """The observations that are matched, s_1 … s_T."""
+        return self.obs[:, 1:]
+
+
+class Policy(Protocol):
+    """Chooses an action in [−1, 1]^a for one observation (callers vmap). A pytree."""
+
+    def __call__(self, key: PRNGKeyArray, obs: Float[Array, "o"]) -> Float[Array, "a"]:
+        """Sample an action."""
+        ...
+
+
+class RewardFn(Protocol):
+    """Rewards a batch of transitions when it is drawn; rewards are never stored. A pytree."""
+
+    def __call__(self, batch: Transition) -> Float[Array, "batch"]:
+        """Reward each transition."""
+        ...
+
+
+class Simulator(Protocol):
+    """Rolls a policy out in an environment. The only thing that knows how an environment steps."""
+
+    obs_dim: int
+    act_dim: int
+    horizon: int
+
+    def rollout(self, key: PRNGKeyArray, policy: Policy, num: int) -> Trajectories:
+        """Run `num` fresh episodes, the same ones for the same key."""
+        ...
+
+
+StateMap = Callable[[Float[Array, "*batch o"]], Float[Array, "*batch d"]]
+"""From observations to the states that are matched, along the last axis."""
+
+
+class Columns(eqx.Module):
+    """The state is some of the observation's coordinates."""
+
+    indices: tuple[int, ...] = eqx.field(static=True)
+
+    def __call__(self, obs: Float[Array, "*batch o"]) -> Float[Array, "*batch d"]:
+        """Pick the columns."""
+        return obs[..., jnp.asarray(self.indices)]
