@@ -48,8 +48,8 @@ def curves(row: dict[str, Any]) -> list[dict[str, Any]]:
 def reward(row: dict[str, Any]) -> Callable[[np.ndarray], np.ndarray]:
     """The reward that a run learned, on NumPy arrays."""
     config = from_json(row["config"])
-    state_dim = make_problem(config).state_dim
-    net = make_reward(jax.random.key(0), state_dim, config.reward)
+    scaling = make_problem(config).scaling(config.reward.normalise)
+    net = make_reward(jax.random.key(0), scaling, config.reward)
     net = load_part(_reward_path(row), "reward", net)
     return lambda states: np.asarray(jax.vmap(net)(states))
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,6 +21,7 @@ from firl.expert import (
     Energy,
     Gaussian,
     Mixture,
+    Normalised,
     Truncated,
     Uniform,
     normalise_on,
@@ -33,6 +35,9 @@ from firl.expert.targets import (
 )
 from firl.types import FirlError
 
+log_prob = eqx.filter_jit(lambda density, states: density.log_prob(states))
+sample = eqx.filter_jit(lambda density, key, num: density.sample(key, num))
+
 ARENA = Box([0.0, 0.0], [4.0, 4.0])
 ARM = Disc([0.0, 0.0], REACH)
 RING = Energy(lambda states: -8 * (jnp.linalg.norm(states, axis=1) - 1) ** 2 + 3, 2)
@@ -45,7 +50,7 @@ CASES: dict[str, tuple[Callable[[], AbstractDensity], AbstractRegion]] = {
     "reacher_mixture": (reacher_mixture, ARM),
     "uniform_disc": (lambda: Uniform(Disc([1.0, -1.0], 0.5)), Disc([1.0, -1.0], 0.5)),
     "correlated": (
-        lambda: Gaussian.with_covariance([0.5, -0.5], [[1.0, 0.6], [0.6, 0.5]]),
+        lambda: Gaussian.with_covariance([0.5, -0.5], np.array([[1.0, 0.6], [0.6, 0.5]])),
         Box([-6.0, -6.0], [7.0, 5.0]),
     ),
     "uneven_mixture": (
@@ -97,7 +102,9 @@ def gauss_legendre(region: AbstractRegion) -> tuple[np.ndarray, np.ndarray]:
 
 
 def density_at(density: AbstractDensity, points: np.ndarray) -> np.ndarray:
-    return np.exp(np.asarray(density.log_prob(jnp.asarray(points, jnp.float32)), float))
+    on_host = isinstance(density, Normalised) and isinstance(density.density, CallableDensity)
+    ask = density.log_prob if on_host else eqx.Partial(log_prob, density)
+    return np.exp(np.asarray(ask(jnp.asarray(points, jnp.float32)), float))
 
 
 def test_integrates_to_one(case: tuple[AbstractDensity, AbstractRegion]) -> None:
@@ -110,10 +117,9 @@ def test_integrates_to_one(case: tuple[AbstractDensity, AbstractRegion]) -> None
 def test_samples_follow_the_density(case: tuple[AbstractDensity, AbstractRegion]) -> None:
     density, region = case
     num = 20_000
-    samples = density.sample(jax.random.key(1), num)
+    samples = sample(density, jax.random.key(1), num)
     assert samples.shape == (num, density.dim)
     assert bool(jnp.all(region.contains(samples)))
-    assert bool(jnp.all(jnp.isfinite(density.log_prob(samples))))
     points, weights = gauss_legendre(region)
     low, high = (np.asarray(corner, float) for corner in region.bounds())
     bins = {1: 40, 2: 8, 3: 4}[region.dim]
@@ -130,25 +136,20 @@ def test_samples_follow_the_density(case: tuple[AbstractDensity, AbstractRegion]
 
 
 def test_samples_do_not_repeat(case: tuple[AbstractDensity, AbstractRegion]) -> None:
-    samples = np.asarray(case[0].sample(jax.random.key(2), 2_000))
-    assert len(np.unique(samples, axis=0)) > 1_995
+    samples = np.asarray(sample(case[0], jax.random.key(2), 20_000))
+    assert len(np.unique(samples, axis=0)) > 19_900
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name != "normalised_callable"])
-def test_traces_under_jit_and_vmap(name: str) -> None:
+@pytest.mark.parametrize("name", ["reacher_mixture", "normalised_energy"])
+def test_vmaps(name: str) -> None:
     make, region = CASES[name]
     density = make()
     states = region.sample(jax.random.key(0), 12)
-    plain = density.log_prob(states)
-    np.testing.assert_allclose(jax.jit(lambda d, s: d.log_prob(s))(density, states), plain, 1e-4)
-    batched = jax.vmap(density.log_prob)(states.reshape(3, 4, -1))
-    np.testing.assert_allclose(batched.ravel(), plain, 1e-4)
-
-    def draw(key: PRNGKeyArray) -> jax.Array:
-        return density.sample(key, 5)
-
+    batched = jax.jit(jax.vmap(density.log_prob))(states.reshape(3, 4, -1))
+    np.testing.assert_allclose(batched.ravel(), log_prob(density, states), 1e-4)
     keys = jax.random.split(jax.random.key(0), 3)
-    np.testing.assert_allclose(jax.vmap(jax.jit(draw))(keys)[1], draw(keys[1]), 1e-4, 1e-6)
+    batch = jax.jit(jax.vmap(lambda key: density.sample(key, 5)))(keys)
+    np.testing.assert_allclose(batch[1], sample(density, keys[1], 5), 1e-4, 1e-6)
 
 
 def test_gaussian_is_scipys(getkey: Callable[[], PRNGKeyArray]) -> None:
@@ -272,7 +273,7 @@ BAD_INPUT: dict[str, tuple[Callable[[], object], str]] = {
     "std length": (lambda: Gaussian([0.0, 0.0], [1.0, 1.0, 1.0]), "positive std"),
     "mean": (lambda: Gaussian([math.nan, 0.0], 1.0), "finite mean"),
     "covariance": (
-        lambda: Gaussian.with_covariance([0.0, 0.0], [[1.0, 2.0], [2.0, 1.0]]),
+        lambda: Gaussian.with_covariance([0.0, 0.0], np.array([[1.0, 2.0], [2.0, 1.0]])),
         "positive definite",
     ),
     "box": (lambda: Box([0.0, 1.0], [1.0, 1.0]), "low < high"),

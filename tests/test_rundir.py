@@ -8,6 +8,7 @@ import pytest
 from firl.config import TrainConfig, as_json, flatten, from_json
 from firl.errors import FirlError
 from firl.rundir import RunDir, describe_run, to_json
+from firl.tasks import make_problem
 
 CONFIG = TrainConfig(task="pointmass-gaussian")
 
@@ -15,7 +16,7 @@ CONFIG = TrainConfig(task="pointmass-gaussian")
 @pytest.fixture
 def run(tmp_path):
     run = RunDir(tmp_path / "run")
-    run.create(CONFIG, describe_run(2, 2, 2))
+    run.create(CONFIG, describe_run(make_problem(CONFIG), CONFIG))
     run.release()
     return run
 
@@ -28,7 +29,7 @@ def test_config_roundtrip():
 def test_config_of_another_version_is_refused():
     plain = as_json(CONFIG)
     plain["sac"]["momentum"] = 0.9
-    with pytest.raises(FirlError, match="config.sac has other fields.*'momentum'"):
+    with pytest.raises(FirlError, match=r"config\.sac has other fields.*'momentum'"):
         from_json(plain)
 
 

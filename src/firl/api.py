@@ -8,6 +8,7 @@ from typing import Any
 import equinox as eqx
 import gymnasium
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -20,7 +21,7 @@ from firl.expert.callable import CallableDensity
 from firl.expert.regions import AbstractRegion
 from firl.expert.truncated import normalise_on
 from firl.methods.base import Problem
-from firl.reward import RewardNet, make_reward
+from firl.reward import RewardNet, Scaling, make_reward
 from firl.rollout import make_simulator
 from firl.rundir import RunDir
 from firl.sac.agent import Agent
@@ -132,7 +133,7 @@ class Learned:
 
     def reward(self, states: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n"]:
         """r_θ of each state."""
-        return np.asarray(_rewards(self.reward_net, np.asarray(states, np.float32)))
+        return np.asarray(_rewards(self.reward_net, jnp.asarray(states, jnp.float32)))
 
     @property
     def actor(self) -> Actor:
@@ -150,8 +151,9 @@ class Learned:
         """Actions for observations, in the environment's own bounds; without noise if no seed."""
         policy = self._agent.deterministic_policy if seed is None else self._agent.policy
         keys = jax.random.split(jax.random.key(seed or 0), len(obs))
-        actions = np.asarray(_actions(policy, keys, np.asarray(obs, np.float32)))
-        return self._action_low + (actions + 1.0) / 2.0 * (self._action_high - self._action_low)
+        actions = np.asarray(_actions(policy, keys, jnp.asarray(obs, jnp.float32)))
+        share = (actions + 1.0) / 2.0
+        return np.asarray(self._action_low + share * (self._action_high - self._action_low))
 
 
 @eqx.filter_jit
@@ -173,7 +175,8 @@ def load(path: str | Path) -> Learned:
         raise FirlError(f"{run.path} has no checkpoint yet: let it train, or resume it.")
     key = jax.random.key(0)
     agent = Agent.create(key, about["obs_dim"], about["act_dim"], config.sac)
-    reward = make_reward(key, about["state_dim"], config.reward)
+    scaling = Scaling(tuple(about["state_centre"]), tuple(about["state_scale"]))
+    reward = make_reward(key, scaling, config.reward)
     return Learned(
         config,
         load_part(run.checkpoint, "reward", reward),

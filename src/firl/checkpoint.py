@@ -84,7 +84,8 @@ def _fill(path: Path, prefix: str, template: Tree) -> Tree:
                 )
             leaves.append(jnp.asarray(array))
     arrays, rest = eqx.partition(template, eqx.is_array)
-    return eqx.combine(jax.tree.unflatten(jax.tree.structure(arrays), leaves), rest)
+    filled: Tree = eqx.combine(jax.tree.unflatten(jax.tree.structure(arrays), leaves), rest)
+    return filled
 
 
 def _other_training(path: Path, how: str) -> FirlError:

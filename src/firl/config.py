@@ -36,6 +36,8 @@ class SACConfig:
     """The entropy (nats) a learned temperature aims at; −act_dim when not given."""
     buffer_size: int = 1_000_000
     """Transitions that the replay buffer holds before the oldest are overwritten."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """What the factors of hidden × hidden products are rounded to; sums stay float32."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class RewardConfig:
     """Units in each hidden layer."""
     activation: Literal["relu", "tanh"] = "tanh"
     """Non-linearity after each hidden layer."""
+    normalise: bool = True
+    """Scale states to the arena, so that the network sees numbers around one."""
     bound: float = 10.0
     """Rewards stay within ± this."""
     soft_bound: bool = True
@@ -135,7 +139,6 @@ class TrainConfig:
         positive = {
             "--env-steps": self.env_steps,
             "--checkpoint-every": self.checkpoint_every,
-            "--collect.rollouts": self.collect.rollouts,
             "--collect.window": self.collect.window,
             "--collect.updates": self.collect.updates,
             "--ratio.bandwidth": 1.0 if self.ratio.bandwidth is None else self.ratio.bandwidth,
@@ -152,8 +155,14 @@ class TrainConfig:
             "--evaluation.neighbours": self.evaluation.neighbours,
         }
         for option, value in positive.items():
-            if not value > 0:
-                raise FirlError(f"{option} is {value}, but must be positive.")
+            if not 0 < value < float("inf"):
+                raise FirlError(f"{option} is {value}, but must be positive and finite.")
+        if self.collect.rollouts < 2:
+            raise FirlError(
+                f"--collect.rollouts is {self.collect.rollouts}, but a covariance needs at least 2."
+            )
+        if not 0 <= self.sac.discount < 1:
+            raise FirlError(f"--sac.discount is {self.sac.discount}, but must be in [0, 1).")
         not_negative = {
             "--seed": self.seed,
             "--collect.random-episodes": self.collect.random_episodes,
@@ -161,7 +170,7 @@ class TrainConfig:
             "--reward.weight-decay": self.reward.weight_decay,
         }
         for option, value in not_negative.items():
-            if not value >= 0:
+            if not 0 <= value < float("inf"):
                 raise FirlError(f"{option} is {value}, but must not be negative.")
 
 

@@ -39,7 +39,9 @@ def network(name, x, activation):
 
 
 def reward(states):
-    x = network("reward", np.asarray(states, np.float32), ABOUT["reward"]["activation"])[:, 0]
+    centre, scale = np.array(ABOUT["reward"]["centre"]), np.array(ABOUT["reward"]["scale"])
+    x = (np.asarray(states, np.float32) - centre) / scale
+    x = network("reward", x, ABOUT["reward"]["activation"])[:, 0]
     bound = ABOUT["reward"]["bound"]
     soft = ABOUT["reward"]["soft_bound"]
     return bound * np.tanh(x / bound) if soft else np.clip(x, -bound, bound)
@@ -78,7 +80,8 @@ def export_run(path: Path, out: Path) -> Path:
             "activation": config.reward.activation,
             "bound": config.reward.bound,
             "soft_bound": config.reward.soft_bound,
-            "state_dim": about["state_dim"],
+            "centre": about["state_centre"],
+            "scale": about["state_scale"],
         },
         "policy": {
             "layers": len(net.weights),

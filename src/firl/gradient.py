@@ -95,12 +95,14 @@ def _standardised(
 ) -> tuple[tuple[Float[Array, "_ T"], ...], Float[Array, ""]]:
     """Constant h, free of a common offset, and the common scale that was divided out.
 
-    Scale, so that nothing overflows on the way that does not overflow in the end. Offset,
-    before summing over T, because only differences of h count and large sums would round them.
+    Scale, so that nothing overflows on the way that does not overflow in the end: a power of two,
+    which divides without rounding, and one whose reciprocal is still a normal number, as XLA may
+    multiply by it. Offset, before summing over T, because only differences of h count and large
+    sums would round them.
     """
     everything = stop_gradient(jnp.concatenate(h))
-    largest = jnp.max(jnp.abs(everything))
-    scale = jnp.where(largest > 0, largest, 1.0)
+    _, exponent = jnp.frexp(jnp.max(jnp.abs(everything)))
+    scale = jnp.ldexp(jnp.ones((), everything.dtype), jnp.maximum(exponent - 2, 0))
     offset = jnp.mean(everything / scale)
     return tuple(stop_gradient(part) / scale - offset for part in h), scale
 

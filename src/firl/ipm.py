@@ -95,7 +95,9 @@ class WitnessCritic(AbstractCritic):
         return jnp.where(self.norm > 0, values / self.norm, 0.0).reshape(states.shape[:-1])
 
 
-def witness(kernel: Kernel, points: Float[Array, "k d"], weights: Float[Array, "k"]) -> WitnessCritic:
+def witness(
+    kernel: Kernel, points: Float[Array, "k d"], weights: Float[Array, "k"]
+) -> WitnessCritic:
     """The critic between two weighted sets of points; its `norm` is the discrepancy."""
     square = jnp.sum(weights * _embed(kernel, points, points, weights))
     return WitnessCritic(kernel, points, weights, jnp.sqrt(jnp.maximum(square, 0)))
@@ -136,11 +138,18 @@ class MMD(AbstractIPM):
 
 
 def _embed(
-    kernel: Kernel, states: Float[Array, "a d"], points: Float[Array, "k d"], weights: Float[Array, "k"]
+    kernel: Kernel,
+    states: Float[Array, "a d"],
+    points: Float[Array, "k d"],
+    weights: Float[Array, "k"],
 ) -> Float[Array, "a"]:
     """Σ_i w_i k(·, z_i) at each state, a block of rows at a time to bound the memory."""
-    row = lambda state: kernel(state[None], points)[0] @ weights
-    return jax.lax.map(row, states, batch_size=256)
+
+    def one(state: Float[Array, "d"]) -> Float[Array, ""]:
+        return jnp.dot(kernel(state[None], points)[0], weights)
+
+    embedded: Float[Array, "a"] = jax.lax.map(one, states, batch_size=256)
+    return embedded
 
 
 def _square_distances(x: Float[Array, "a d"], y: Float[Array, "b d"]) -> Float[Array, "a b"]:

@@ -33,31 +33,43 @@ class HardBound(eqx.Module):
         return jnp.clip(x, -self.limit, self.limit)
 
 
+class Scaling(eqx.Module):
+    """(s − centre) / scale: states as numbers around one, whatever their units. Not trained."""
+
+    centre: tuple[float, ...] = eqx.field(static=True)
+    scale: tuple[float, ...] = eqx.field(static=True)
+
+    def __call__(self, state: Float[Array, "d"]) -> Float[Array, "d"]:
+        """Scale one state."""
+        return (state - jnp.array(self.centre)) / jnp.array(self.scale)
+
+
 class RewardNet(eqx.Module):
     """A bounded multi-layer perceptron of the matched state."""
 
+    scaling: Scaling
     layers: list[eqx.nn.Linear]
     activation: Callable[[Array], Array] = eqx.field(static=True)
     bound: SoftBound | HardBound
 
     def __call__(self, state: Float[Array, "d"]) -> Float[Array, ""]:
         """The reward of one state."""
-        x = state
+        x = self.scaling(state)
         for layer in self.layers[:-1]:
             x = self.activation(layer(x))
         return self.bound(self.layers[-1](x)[0])
 
 
-def make_reward(key: PRNGKeyArray, state_dim: int, config: RewardConfig) -> RewardNet:
-    """A fresh reward network."""
-    sizes = (state_dim, *config.hidden, 1)
+def make_reward(key: PRNGKeyArray, scaling: Scaling, config: RewardConfig) -> RewardNet:
+    """A fresh reward network of states as `scaling` makes them."""
+    sizes = (len(scaling.centre), *config.hidden, 1)
     keys = jax.random.split(key, len(sizes) - 1)
     layers = [
         eqx.nn.Linear(fan_in, fan_out, key=k)
         for fan_in, fan_out, k in zip(sizes[:-1], sizes[1:], keys, strict=True)
     ]
     bound = SoftBound(config.bound) if config.soft_bound else HardBound(config.bound)
-    return RewardNet(layers, ACTIVATIONS[config.activation], bound)
+    return RewardNet(scaling, layers, ACTIVATIONS[config.activation], bound)
 
 
 class StateReward(eqx.Module):

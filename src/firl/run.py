@@ -15,7 +15,7 @@ import numpy as np
 
 from firl.checkpoint import load_tree, save_tree
 from firl.config import TrainConfig
-from firl.errors import LearningDiverged
+from firl.errors import LearningDiverged, unknown
 from firl.evaluation import first_non_finite, make_evaluation
 from firl.methods import METHODS
 from firl.methods.base import Problem, State
@@ -30,10 +30,12 @@ _INIT, _STEP, _EVALUATE, _EXPERT = range(4)
 
 def train(problem: Problem, config: TrainConfig, out: Path, resume: bool) -> Iterator[Row]:
     """Train into `out`, yielding each iteration's row of metrics once it is on disk."""
+    if config.method not in METHODS:
+        raise unknown("method", config.method, METHODS)
+    method = METHODS[config.method](problem, config)  # refuses what it cannot do
     run = open_run(problem, config, out, resume)
     root = jax.random.key(config.seed)
     keys = [jax.random.fold_in(root, stream) for stream in range(4)]
-    method = METHODS[config.method](problem, config)
     evaluate = make_evaluation(problem, config.evaluation, keys[_EXPERT])
 
     state = method.init(keys[_INIT])
@@ -84,7 +86,7 @@ def open_run(problem: Problem, config: TrainConfig, out: Path, resume: bool) -> 
         run.check_resumable(config)
         run.lock()
     else:
-        run.create(config, describe_run(problem))
+        run.create(config, describe_run(problem, config))
     return run
 
 

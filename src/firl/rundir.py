@@ -174,16 +174,17 @@ def git_revision() -> str | None:
         return None
 
 
-def describe_run(problem: Problem) -> dict[str, Any]:
+def describe_run(problem: Problem, config: TrainConfig) -> dict[str, Any]:
     """What `run.json` says."""
-    simulator = problem.simulator
+    simulator, scaling = problem.simulator, problem.scaling(config.reward.normalise)
     return {
         "command": [os.path.basename(sys.argv[0]), *sys.argv[1:]],
         "revision": git_revision(),
         "versions": versions(),
         "obs_dim": simulator.obs_dim,
         "act_dim": simulator.act_dim,
-        "state_dim": problem.state_dim,
+        "state_centre": scaling.centre,
+        "state_scale": scaling.scale,
         "action_low": [-1.0] * simulator.act_dim,
         "action_high": [1.0] * simulator.act_dim,
     }

@@ -146,6 +146,7 @@ def _density_paper(bandwidth: float) -> Settings:
             reward=RewardConfig(
                 hidden=(64, 64),
                 activation="relu",
+                normalise=False,
                 bound=10.0,
                 soft_bound=False,
                 learning_rate=1e-3,

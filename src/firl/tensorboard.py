@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from tensorboardX import SummaryWriter
 
@@ -14,7 +14,7 @@ class Events:
         # What a killed run wrote after its last checkpoint is purged: it is written again.
         self._writer = SummaryWriter(str(path), purge_step=progress["env_steps"] + 1)
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Events":
         return self
 
     def __exit__(

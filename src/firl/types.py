@@ -11,7 +11,7 @@ matched and rewarded, a function of the observation (`StateMap`).
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -64,6 +64,7 @@ class Trajectories(eqx.Module):
         return self.obs[:, 1:]
 
 
+@runtime_checkable
 class Policy(Protocol):
     """Chooses an action in [−1, 1]^a for one observation (callers vmap). A pytree."""
 
@@ -72,6 +73,7 @@ class Policy(Protocol):
         ...
 
 
+@runtime_checkable
 class RewardFn(Protocol):
     """Rewards a batch of transitions when it is drawn; rewards are never stored. A pytree."""
 
@@ -80,6 +82,7 @@ class RewardFn(Protocol):
         ...
 
 
+@runtime_checkable
 class Simulator(Protocol):
     """Rolls a policy out in an environment. The only thing that knows how an environment steps."""
 

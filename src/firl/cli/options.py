@@ -33,10 +33,16 @@ def parse(default: Options, words: list[str], usage: str) -> Options:
 
 
 def _first_sentence(boxed: str) -> str:
-    """The message inside the box that the parser draws around its errors."""
-    inside = [line.strip("│ ").strip() for line in boxed.splitlines() if line.startswith("│")]
-    sentence = " ".join(inside).split("────")[0].strip()
-    return sentence or "The options could not be read."
+    """The message between the title and the first rule of the box that the parser draws."""
+    lines = [line.strip("│| ") for line in boxed.splitlines()]
+    message: list[str] = []
+    for line in lines[1:]:
+        if line and not line.strip("─-╭╮╰╯"):
+            if message:
+                break
+        elif line:
+            message.append(line)
+    return " ".join(message) or "The options could not be read."
 
 
 def option_names(node: Any, prefix: str = "--") -> list[str]:

@@ -2,7 +2,7 @@
 
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.live import Live
@@ -27,7 +27,7 @@ class Progress:
         self._started: tuple[float, int] | None = None
         self._printed = -_PLAIN_EVERY_SECONDS
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Progress":
         target = self._config.picture or self._config.task
         self._console.print(f"{_title(self._config)} towards {target}: compiling …")
         if self._console.is_terminal:

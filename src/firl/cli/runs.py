@@ -7,7 +7,6 @@ from pathlib import Path
 from firl.cli.options import parse
 from firl.config import EvaluationConfig
 from firl.errors import FirlError
-from firl.rundir import RunDir
 
 
 @dataclass(frozen=True)
@@ -67,6 +66,7 @@ def plot(words: list[str]) -> int:
     command = parse(PlotCommand(), options, "firl plot RUN…")
     from firl.plotting.curves import draw_comparison, label_of
     from firl.plotting.picture import draw_run
+    from firl.rundir import RunDir
     from firl.tasks import make_problem
 
     if len(paths) == 1:

@@ -53,9 +53,7 @@ class AbstractFixedHorizonEnv(gymnasium.Env[np.ndarray, np.ndarray], abc.ABC):
         self._elapsed = 0
         return self.start(), {}
 
-    def step(
-        self, action: Float[np.ndarray, "a"]
-    ) -> tuple[Float32[np.ndarray, "o"], float, bool, bool, Info]:
+    def step(self, action: np.ndarray) -> tuple[Float32[np.ndarray, "o"], float, bool, bool, Info]:
         """Take one step."""
         if self._elapsed is None:
             raise ResetNeeded("Call reset before step.")
@@ -96,7 +94,7 @@ class AbstractFixedHorizonVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray
         self._elapsed = 0
         return self.start(), {}
 
-    def step(self, actions: Float[np.ndarray, "n a"]) -> BatchStep:
+    def step(self, actions: np.ndarray) -> BatchStep:
         """Step every episode, or after their last step start them all again (`NEXT_STEP`)."""
         if self._elapsed is None:
             raise ResetNeeded("Call reset before step.")
@@ -117,7 +115,7 @@ def check_horizon(horizon: int) -> int:
     return horizon
 
 
-def _checked(actions: Float[np.ndarray, "*n a"], space: Space[Any]) -> Float32[np.ndarray, "*n a"]:
+def _checked(actions: np.ndarray, space: Space[Any]) -> Float32[np.ndarray, "*n a"]:
     """The actions as float32, refused rather than clipped when they leave their space."""
     actions = np.asarray(actions, np.float32)
     if not space.contains(actions):

@@ -44,6 +44,10 @@ class PointMass(eqx.Module):
         """Where an episode starts: always the same corner."""
         return jnp.zeros(2, jnp.float32)
 
+    def observe(self, position: Float[Array, "2"]) -> Float[Array, "2"]:
+        """Nothing is hidden."""
+        return position
+
     def step(
         self, position: Float[AnyArray, "*n 2"], action: Float[AnyArray, "*n 2"]
     ) -> Float[AnyArray, "*n 2"]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -38,9 +39,7 @@ class Gaussian(AbstractDensity):
         self.scale = jnp.asarray(scale, dtype=float)
 
     @classmethod
-    def with_covariance(
-        cls, mean: Vector, covariance: Sequence[Vector] | np.ndarray | Array
-    ) -> "Gaussian":
+    def with_covariance(cls, mean: Vector, covariance: np.ndarray) -> "Gaussian":
         """The normal distribution with this covariance matrix."""
         matrix = np.asarray(covariance, dtype=float)
         try:
@@ -49,7 +48,7 @@ class Gaussian(AbstractDensity):
             return cls(mean, np.linalg.cholesky(matrix))
         except np.linalg.LinAlgError as error:
             raise FirlError(
-                f"A covariance must be a symmetric positive definite matrix, got {covariance!r}."
+                f"A covariance must be a symmetric positive definite matrix, got {matrix.tolist()}."
             ) from error
 
     @property
@@ -62,12 +61,14 @@ class Gaussian(AbstractDensity):
         """Yes."""
         return True
 
+    @eqx.filter_jit
     def log_prob(self, states: Float[Array, "n d"]) -> Float[Array, "n"]:
         """−½|L⁻¹(s − μ)|² − log det L − d/2 log 2π."""
         white = solve_triangular(self.scale, (states - self.mean[None, :]).T, lower=True)
         log_volume = jnp.sum(jnp.log(jnp.diag(self.scale))) + self.dim / 2 * jnp.log(2 * jnp.pi)
         return -0.5 * jnp.sum(white**2, axis=0) - log_volume
 
+    @eqx.filter_jit
     def sample(self, key: PRNGKeyArray, num: int) -> Float[Array, "num d"]:
         """μ + L ε."""
         return self.mean[None, :] + jax.random.normal(key, (num, self.dim)) @ self.scale.T
@@ -106,11 +107,13 @@ class Mixture(AbstractDensity):
         """Yes."""
         return True
 
+    @eqx.filter_jit
     def log_prob(self, states: Float[Array, "n d"]) -> Float[Array, "n"]:
         """Log of the weighted sum, without leaving the log scale."""
         per_component = jnp.stack([component.log_prob(states) for component in self.components])
         return logsumexp(per_component + self.log_weights[:, None], axis=0)
 
+    @eqx.filter_jit
     def sample(self, key: PRNGKeyArray, num: int) -> Float[Array, "num d"]:
         """Draw from every component, keep the one that its weight chooses."""
         key_choice, *keys = jax.random.split(key, len(self.components) + 1)
@@ -137,10 +140,12 @@ class Uniform(AbstractDensity):
         """Yes."""
         return True
 
+    @eqx.filter_jit
     def log_prob(self, states: Float[Array, "n d"]) -> Float[Array, "n"]:
         """−log volume inside, −inf outside."""
         return jnp.where(self.region.contains(states), -jnp.log(self.region.volume), -jnp.inf)
 
+    @eqx.filter_jit
     def sample(self, key: PRNGKeyArray, num: int) -> Float[Array, "num d"]:
         """Points spread uniformly."""
         return self.region.sample(key, num)

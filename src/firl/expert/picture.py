@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -57,6 +58,7 @@ class Picture(AbstractDensity):
         """Yes, on the box."""
         return True
 
+    @eqx.filter_jit
     def log_prob(self, states: Float[Array, "n d"]) -> Float[Array, "n"]:
         """The pixel's, −inf outside of the box."""
         rows, columns = self.log_density.shape
@@ -66,13 +68,15 @@ class Picture(AbstractDensity):
         row = jnp.clip(jnp.floor((1 - up) * rows), 0, rows - 1).astype(int)
         return jnp.where(self.region.contains(states), self.log_density[row, column], -jnp.inf)
 
+    @eqx.filter_jit
     def sample(self, key: PRNGKeyArray, num: int) -> Float[Array, "num d"]:
         """Draw a pixel by its mass, then a point spread uniformly over it. Exact."""
         key_pixel, key_within = jax.random.split(key)
         rows, columns = self.log_density.shape
         row, column = jnp.unravel_index(self.cells.sample(key_pixel, num), (rows, columns))
         down, across = jax.random.uniform(key_within, (2, num))
-        units = jnp.stack([(column + across) / columns, 1 - (row + down) / rows], axis=1)
+        right, below = column.astype(float) + across, row.astype(float) + down
+        units = jnp.stack([right / columns, 1 - below / rows], axis=1)
         return self.region.from_unit_cube(units)
 
 

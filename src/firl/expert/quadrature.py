@@ -17,12 +17,8 @@ has then an error of about a third of that for a smooth density."""
 
 
 def log_masses_on_grid(density: AbstractDensity, region: AbstractRegion) -> Float[np.ndarray, "g"]:
-    """Log-mass of each cell of a grid that is proved fine enough by a coarser one."""
-    if density.dim != region.dim:
-        raise FirlError(
-            f"The target density takes states of {density.dim} coordinates, but the region it is "
-            f"to live on has {region.dim}: make them agree."
-        )
+    """Log-mass of each cell of the region's grid, whose sum a coarser grid confirms."""
+    check_same_space(density, region)
     if region.dim not in RESOLUTION:
         raise FirlError(
             f"A density can be normalised by quadrature in at most {max(RESOLUTION)} dimensions, "
@@ -37,6 +33,15 @@ def log_masses_on_grid(density: AbstractDensity, region: AbstractRegion) -> Floa
             f"{resolution} cells along each axis of the region: widen it or shrink the region."
         )
     return fine
+
+
+def check_same_space(density: AbstractDensity, region: AbstractRegion) -> None:
+    """Refuse a density over other coordinates than the region's."""
+    if density.dim != region.dim:
+        raise FirlError(
+            f"The target density takes states of {density.dim} coordinates, but the region it is "
+            f"to live on has {region.dim}: make them agree."
+        )
 
 
 def _midpoint_rule(

@@ -47,13 +47,15 @@ class AbstractRegion(eqx.Module):
     def from_unit_cube(self, units: Float[Array, "n d"]) -> Float[Array, "n d"]:
         """The map from [0, 1]^d onto the region that keeps ratios of volumes."""
 
+    @eqx.filter_jit
     def sample(self, key: PRNGKeyArray, num: int) -> Float[Array, "num d"]:
         """Points spread uniformly."""
         return self.from_unit_cube(jax.random.uniform(key, (num, self.dim)))
 
+    @eqx.filter_jit
     def grid(self, resolution: int) -> tuple[Float[Array, "g d"], Float[Array, ""]]:
         """Midpoints of resolution^d cells of equal volume, last axis fastest, and that volume."""
-        midpoints = (jnp.arange(resolution) + 0.5) / resolution
+        midpoints = (jnp.arange(resolution, dtype=float) + 0.5) / resolution
         axes = jnp.meshgrid(*[midpoints] * self.dim, indexing="ij")
         units = jnp.stack([axis.ravel() for axis in axes], axis=1)
         return self.from_unit_cube(units), self.volume / resolution**self.dim
@@ -90,6 +92,7 @@ class Box(AbstractRegion):
         """The corners."""
         return self.low, self.high
 
+    @eqx.filter_jit
     def contains(self, states: Float[Array, "n d"]) -> Bool[Array, "n"]:
         """Which states lie between the corners."""
         edge = EDGE * (self.high - self.low)
@@ -131,6 +134,7 @@ class Disc(AbstractRegion):
         """The square around it."""
         return self.center - self.radius[None], self.center + self.radius[None]
 
+    @eqx.filter_jit
     def contains(self, states: Float[Array, "n d"]) -> Bool[Array, "n"]:
         """Which states are within the radius."""
         distance = jnp.linalg.norm(states - self.center[None, :], axis=1)

@@ -5,6 +5,7 @@ KL to it is infinite and reverse KL can never be zero. Restricted to the disc an
 the target can be reached and a curve near zero means success.
 """
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,11 +14,12 @@ from scipy.special import logsumexp
 
 from firl.expert.base import AbstractDensity
 from firl.expert.cells import Cells
-from firl.expert.quadrature import RESOLUTION, log_masses_on_grid
+from firl.expert.quadrature import RESOLUTION, check_same_space, log_masses_on_grid
 from firl.expert.regions import AbstractRegion
 from firl.types import FirlError
 
-_LEAST_MASS = 1e-3
+_NUM_DRAWS = 10_000
+_LEAST_SHARE = 1e-3
 """Truncation to less than this is taken for a mistake in units; the sampler would draw a
 thousand for each that it keeps."""
 
@@ -39,12 +41,15 @@ class Truncated(AbstractDensity):
                 f"Truncated needs a density that integrates to one, and {type(density).__name__} "
                 "does not: use normalise_on(density, region)."
             )
-        log_mass = float(logsumexp(log_masses_on_grid(density, region)))
-        if log_mass < np.log(_LEAST_MASS):
+        check_same_space(density, region)
+        draws = density.sample(jax.random.key(0), _NUM_DRAWS)
+        share = float(jnp.mean(region.contains(draws)))
+        if share < _LEAST_SHARE:
             raise FirlError(
-                f"Only {np.exp(log_mass):.1e} of the target density lies where the agent can be: "
-                "check its units and where it is centred."
+                f"Of {_NUM_DRAWS} draws from the target density only {share:.2%} lie where the "
+                "agent can be: check its units and where it is centred."
             )
+        log_mass = logsumexp(log_masses_on_grid(density, region))
         self.density, self.region = density, region
         self.log_mass = jnp.asarray(log_mass, dtype=float)
 
@@ -58,11 +63,13 @@ class Truncated(AbstractDensity):
         """Yes, on the region."""
         return True
 
+    @eqx.filter_jit
     def log_prob(self, states: Float[Array, "n d"]) -> Float[Array, "n"]:
         """The density's own, shifted inside, −inf outside."""
         inside = self.region.contains(states)
         return jnp.where(inside, self.density.log_prob(states) - self.log_mass, -jnp.inf)
 
+    @eqx.filter_jit
     def sample(self, key: PRNGKeyArray, num: int) -> Float[Array, "num d"]:
         """Rejection: each draw that falls outside is drawn again until it does not. Exact."""
 
@@ -89,7 +96,7 @@ class Normalised(AbstractDensity):
     def __init__(self, density: AbstractDensity, region: AbstractRegion) -> None:
         """Integrate the density over the region, by quadrature."""
         log_masses = log_masses_on_grid(density, region)
-        log_integral = logsumexp(log_masses)
+        log_integral = float(logsumexp(log_masses))
         self.density, self.region = density, region
         self.log_integral = jnp.asarray(log_integral, dtype=float)
         self.cells = Cells(np.exp(log_masses - log_integral))
@@ -109,6 +116,7 @@ class Normalised(AbstractDensity):
         inside = self.region.contains(states)
         return jnp.where(inside, self.density.log_prob(states) - self.log_integral, -jnp.inf)
 
+    @eqx.filter_jit
     def sample(self, key: PRNGKeyArray, num: int) -> Float[Array, "num d"]:
         """Draw a cell by its mass, then a point spread uniformly over it.
 
@@ -120,7 +128,7 @@ class Normalised(AbstractDensity):
         key_cell, key_within = jax.random.split(key)
         resolution = RESOLUTION[self.dim]
         flat = self.cells.sample(key_cell, num)
-        index = jnp.stack(jnp.unravel_index(flat, (resolution,) * self.dim), axis=1)
+        index = jnp.stack(jnp.unravel_index(flat, (resolution,) * self.dim), axis=1).astype(float)
         within = jax.random.uniform(key_within, (num, self.dim))
         return self.region.from_unit_cube((index + within) / resolution)
 

@@ -1,10 +1,11 @@
 """Every method, by the name that `--method` takes."""
 
 from collections.abc import Callable
+from typing import Any
 
 from firl.config import TrainConfig
 from firl.methods.base import Method, Problem
 from firl.methods.f_irl import firl
 from firl.methods.maxent_irl import maxent
 
-METHODS: dict[str, Callable[[Problem, TrainConfig], Method]] = {"firl": firl, "maxent": maxent}
+METHODS: dict[str, Callable[[Problem, TrainConfig], Method[Any]]] = {"firl": firl, "maxent": maxent}

@@ -6,7 +6,7 @@ f-IRL, its IPM extension and MaxEntIRL are this loop; they differ in the signal 
 between expert and agent, and in the loss that turns it into a gradient.
 """
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -18,11 +18,13 @@ from firl.config import RewardConfig, TrainConfig
 from firl.methods.base import Info, Method, Problem, State, named
 from firl.reward import RewardNet, StateReward, make_reward
 from firl.rollout import UniformPolicy, transitions
+from firl.sac.adam import Adam
 from firl.sac.agent import Agent
 from firl.sac.replay import ReplayBuffer
 from firl.sac.update import improve
 
 
+@runtime_checkable
 class Signal(Protocol):
     """What separates expert and agent at the states that the agent visited."""
 
@@ -37,6 +39,7 @@ class Signal(Protocol):
         ...
 
 
+@runtime_checkable
 class RewardLoss(Protocol):
     """A scalar whose gradient in the rewards' parameters is the method's."""
 
@@ -54,7 +57,7 @@ class AlternatingState(State):
     reward: RewardNet
     env_steps: Int[Array, ""]
     buffer: ReplayBuffer
-    optimiser: optax.OptState
+    optimiser: Adam
     signal: PyTree[Array]
     window: Float[Array, "w n T d"]
     """States of the last `collect.window` iterations' roll-outs, newest first."""
@@ -63,7 +66,7 @@ class AlternatingState(State):
 
 def alternate(
     problem: Problem, config: TrainConfig, signal: Signal, reward_loss: RewardLoss
-) -> Method:
+) -> Method[AlternatingState]:
     """Algorithm 1 with this signal and this loss."""
     simulator, state_map = problem.simulator, problem.state_map
     collect, sac = config.collect, config.sac
@@ -71,7 +74,8 @@ def alternate(
 
     def init(key: PRNGKeyArray) -> AlternatingState:
         k_agent, k_reward, k_signal, k_random = jax.random.split(key, 4)
-        reward = make_reward(k_reward, problem.state_dim, config.reward)
+        scaling = problem.scaling(config.reward.normalise)
+        reward = eqx.filter_jit(make_reward)(k_reward, scaling, config.reward)
         buffer = ReplayBuffer.create(sac.buffer_size, simulator.obs_dim, simulator.act_dim)
         env_steps = 0
         if collect.random_episodes:
@@ -80,11 +84,12 @@ def alternate(
             buffer = buffer.insert(transitions(episodes))
             env_steps = episodes.env_steps
         return AlternatingState(
-            agent=Agent.create(k_agent, simulator.obs_dim, simulator.act_dim, sac),
+            # Compiled, because one by one their many small operations take seconds to start.
+            agent=eqx.filter_jit(Agent.create)(k_agent, simulator.obs_dim, simulator.act_dim, sac),
             reward=reward,
             env_steps=jnp.asarray(env_steps, jnp.int32),
             buffer=buffer,
-            optimiser=make_optimiser(config.reward).init(eqx.filter(reward, eqx.is_inexact_array)),
+            optimiser=Adam.create(eqx.filter(reward, eqx.is_inexact_array)),
             signal=signal.init(k_signal),
             window=jnp.zeros(
                 (collect.window - 1, collect.rollouts, simulator.horizon, problem.state_dim)
@@ -131,38 +136,30 @@ def alternate(
     return Method(init, step)
 
 
-def make_optimiser(config: RewardConfig) -> optax.GradientTransformation:
-    """Adam with the ℓ2 penalty inside the gradient, as the paper's."""
-    return optax.chain(
-        optax.add_decayed_weights(config.weight_decay), optax.adam(config.learning_rate)
-    )
-
-
+@runtime_checkable
 class Descent(Protocol):
     """Moves the reward down its loss."""
 
     def __call__(
         self,
         reward: RewardNet,
-        optimiser: optax.OptState,
+        optimiser: Adam,
         values: Float[Array, "n T"],
         states: Float[Array, "n T d"],
-    ) -> tuple[RewardNet, optax.OptState, Info]:
+    ) -> tuple[RewardNet, Adam, Info]:
         """Take the iteration's gradient steps."""
         ...
 
 
 def make_descent(config: RewardConfig, reward_loss: RewardLoss) -> Descent:
     """`config.gradient_steps` steps on the same signal, compiled once per shape."""
-    transformation = make_optimiser(config)
-
     @eqx.filter_jit
     def descend(
         reward: RewardNet,
-        optimiser: optax.OptState,
+        optimiser: Adam,
         values: Float[Array, "n T"],
         states: Float[Array, "n T d"],
-    ) -> tuple[RewardNet, optax.OptState, Info]:
+    ) -> tuple[RewardNet, Adam, Info]:
         params, static = eqx.partition(reward, eqx.is_inexact_array)
 
         def loss_of(params: PyTree[Array]) -> tuple[Float[Array, ""], Float[Array, "n T"]]:
@@ -170,13 +167,15 @@ def make_descent(config: RewardConfig, reward_loss: RewardLoss) -> Descent:
             return reward_loss(values, rewards), rewards
 
         def one(
-            carry: tuple[PyTree[Array], optax.OptState], _: None
-        ) -> tuple[tuple[PyTree[Array], optax.OptState], tuple[Array, Array, Array]]:
+            carry: tuple[PyTree[Array], Adam], _: None
+        ) -> tuple[tuple[PyTree[Array], Adam], tuple[Array, Array, Array]]:
             params, optimiser = carry
             (loss, rewards), gradient = jax.value_and_grad(loss_of, has_aux=True)(params)
-            updates, optimiser = transformation.update(gradient, optimiser, params)
-            logged = (loss, optax.global_norm(gradient), jnp.mean(rewards))
-            return (optax.apply_updates(params, updates), optimiser), logged
+            logged = (loss, optax.tree.norm(gradient), jnp.mean(rewards))
+            # The ℓ2 penalty is part of the gradient, as in the paper, not AdamW's decay.
+            gradient = jax.tree.map(lambda g, p: g + config.weight_decay * p, gradient, params)
+            params, optimiser = optimiser.descend(params, gradient, config.learning_rate)
+            return (params, optimiser), logged
 
         (params, optimiser), (loss, norm, mean) = jax.lax.scan(
             one, (params, optimiser), None, length=config.gradient_steps

@@ -1,6 +1,7 @@
 """f-IRL: descend a divergence between state marginals by its analytic gradient (Theorem 4.1)."""
 
 import equinox as eqx
+import jax
 from jaxtyping import Array, Float
 
 from firl.config import TrainConfig
@@ -8,11 +9,12 @@ from firl.divergences import DIVERGENCES, AbstractDivergence
 from firl.errors import FirlError, unknown
 from firl.gradient import covariance_loss
 from firl.ipm import MMD, AbstractIPM
-from firl.methods.alternate import alternate
+from firl.methods.alternate import AlternatingState, alternate
 from firl.methods.base import Method, Problem
 from firl.methods.signals import CriticSignal, KnownDensitySignal
+from firl.wasserstein import Wasserstein
 
-METRICS: dict[str, AbstractIPM] = {"mmd": MMD()}
+METRICS: dict[str, AbstractIPM] = {"w1": Wasserstein(), "mmd": MMD()}
 """The integral probability metrics that `--divergence` takes."""
 
 
@@ -41,10 +43,11 @@ class CriticLoss(eqx.Module):
         return covariance_loss(-signal, rewards, temperature=self.temperature)
 
 
-def firl(problem: Problem, config: TrainConfig) -> Method:
+def firl(problem: Problem, config: TrainConfig) -> Method[AlternatingState]:
     """f-IRL with the configured divergence."""
     temperature = config.sac.temperature
     if config.divergence in METRICS:
+        problem.expert.sample(jax.random.key(0), 1)  # refuses now what has no sampler
         signal = CriticSignal(problem.expert, METRICS[config.divergence])
         return alternate(problem, config, signal, CriticLoss(temperature))
     if config.divergence not in DIVERGENCES:

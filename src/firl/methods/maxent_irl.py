@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from firl.config import TrainConfig
 from firl.errors import FirlError
-from firl.methods.alternate import alternate
+from firl.methods.alternate import AlternatingState, alternate
 from firl.methods.base import Method, Problem
 from firl.methods.signals import KnownDensitySignal
 
@@ -22,7 +22,7 @@ def importance_sampled_loss(
     return jnp.mean((1.0 - jnp.exp(stop_gradient(signal))) * rewards)
 
 
-def maxent(problem: Problem, config: TrainConfig) -> Method:
+def maxent(problem: Problem, config: TrainConfig) -> Method[AlternatingState]:
     """MaxEntIRL towards the problem's density."""
     if not problem.expert.normalised:
         raise FirlError(
@@ -30,4 +30,6 @@ def maxent(problem: Problem, config: TrainConfig) -> Method:
             "only: take --method firl --divergence rkl, or normalise it with "
             "firl.expert.normalise_on."
         )
-    return alternate(problem, config, KnownDensitySignal(problem.expert, config.ratio), importance_sampled_loss)
+    return alternate(
+        problem, config, KnownDensitySignal(problem.expert, config.ratio), importance_sampled_loss
+    )

@@ -1,6 +1,7 @@
 """A run in one picture: target density, visited states, learned reward, both KL curves."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from firl.evaluation import visited_states
@@ -38,7 +39,7 @@ def draw_run(run: RunDir, problem: Problem) -> None:
         image = heat_map(
             target_axes,
             arena,
-            lambda points: np.exp(np.asarray(problem.expert.log_prob(points))),
+            lambda points: np.exp(np.asarray(problem.expert.log_prob(jnp.asarray(points)))),
             colours="viridis",
         )
         target_axes.set_title("target density")

@@ -3,9 +3,12 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import jax.numpy as jnp
 import matplotlib as mpl
 import numpy as np
+from cycler import cycler
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -16,12 +19,12 @@ from firl.expert.regions import AbstractRegion
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's palette, which colour-blind readers can tell apart."""
 
-_LOOK = {
+_LOOK: Any = {
     "font.size": 9,
     "axes.titlesize": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.prop_cycle": mpl.cycler(color=COLOURS),
+    "axes.prop_cycle": cycler(color=COLOURS),
     "legend.frameon": False,
     "figure.constrained_layout.use": True,
     "savefig.dpi": 200,
@@ -53,7 +56,9 @@ def heat_map(
     x = np.linspace(left, right, 2 * resolution + 1)[1::2]
     y = np.linspace(bottom, top, 2 * resolution + 1)[1::2]
     points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2).astype(np.float32)
-    values = np.where(np.asarray(arena.contains(points)), np.asarray(values_at(points)), np.nan)
+    values = np.where(
+        np.asarray(arena.contains(jnp.asarray(points))), np.asarray(values_at(points)), np.nan
+    )
     return show_image(axes, arena, values.reshape(len(y), len(x)), colours=colours, highest=highest)
 
 

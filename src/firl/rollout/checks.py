@@ -14,6 +14,14 @@ from firl.errors import FirlError, LearningDiverged
 Env = gymnasium.Env[np.ndarray, np.ndarray]
 EnvFactory = Callable[[], Env]
 
+_NOT_THERE = (
+    gymnasium.error.Error,  # itself: what is not spelt like an id at all
+    gymnasium.error.NameNotFound,
+    gymnasium.error.NamespaceNotFound,
+    gymnasium.error.VersionNotFound,
+    gymnasium.error.DeprecatedEnv,
+)
+
 
 def factory_of(env: str | EnvFactory) -> EnvFactory:
     """A function that makes the environment; of an unknown id it names the nearest known ones."""
@@ -24,14 +32,16 @@ def factory_of(env: str | EnvFactory) -> EnvFactory:
         try:
             # Spaces and observations are checked here, in our own words and without the slowdown.
             return gymnasium.make(env, disable_env_checker=True)
-        except (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv) as error:
-            known = list(gymnasium.registry)
-            near = difflib.get_close_matches(env, known, cutoff=0.5)
+        except gymnasium.error.Error as error:
+            if type(error) not in _NOT_THERE:
+                raise
+            near = difflib.get_close_matches(env, list(gymnasium.registry), cutoff=0.5)
             hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "is it registered?"
             raise FirlError(f"Gymnasium has no environment {env!r}: {hint}") from error
         except ModuleNotFoundError as error:
+            module = error.name or env.partition(":")[0]
             raise FirlError(
-                f"The environment {env!r} needs the module {error.name!r}, which is not installed."
+                f"The environment {env!r} needs the module {module!r}, which is not installed."
             ) from error
 
     return make

@@ -4,12 +4,11 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Bool, Float, Float32, Int32, PRNGKeyArray, Shaped, UInt32
+from jaxtyping import Array, Bool, Float, Float32, Int, Int32, PRNGKeyArray, Shaped, UInt32
 
 from firl.rollout.batches import AbstractBatch, EnvList, VectorBatch
 from firl.rollout.checks import (
@@ -26,7 +25,8 @@ from firl.rollout.checks import (
 from firl.rollout.jax_simulator import step_keys
 from firl.types import Policy, Trajectories
 
-Act = Callable[[UInt32[np.ndarray, "m k"], Float32[np.ndarray, "m o"]], Float[np.ndarray, "m a"]]
+Act = Callable[[int, int, Float32[np.ndarray, "m o"]], Float32[np.ndarray, "m a"]]
+"""From the step, the first episode and the observations to the actions of these episodes."""
 
 
 class GymSimulator:
@@ -58,12 +58,12 @@ class GymSimulator:
         """Run `num` fresh episodes, the same ones for the same key."""
         k_seeds, k_policy = jr.split(key)
         seeds = np.asarray(jr.bits(k_seeds, (num,), jnp.uint32)).tolist()
-        keys = np.asarray(_all_keys(k_policy, self.horizon, num))
-        act = _make_act(policy, str(jr.key_impl(key)), min(num, self._num_envs))
-        parts = []
-        for first in range(0, num, self._num_envs):
-            batch = slice(first, first + self._num_envs)
-            parts.append(self._run(act, seeds[batch], keys[:, batch], first))
+        num_together = min(num, self._num_envs)
+        act = _make_act(policy, k_policy, num_together)
+        parts = [
+            self._run(act, seeds[first : first + num_together], first)
+            for first in range(0, num, num_together)
+        ]
         joined = (np.concatenate(field) for field in zip(*parts, strict=True))
         return Trajectories(*map(jnp.asarray, joined))
 
@@ -71,22 +71,21 @@ class GymSimulator:
         """Release what the environments hold."""
         self._batch.close()
 
-    def _run(
-        self, act: Act, seeds: list[int], keys: UInt32[np.ndarray, "T m k"], first: int
-    ) -> "_Episodes":
+    def _run(self, act: Act, seeds: list[int], first: int) -> "_Episodes":
         """Episodes `first`, `first` + 1, … together, until the last one has ended."""
         num, horizon = len(seeds), self.horizon
         obs = self._batch.reset(seeds)
         check_observations(self.name, obs, first, 0)
         episodes = _Episodes(
-            obs=np.repeat(obs[:, None], horizon + 1, axis=1),
+            obs=np.zeros((num, horizon + 1, self.obs_dim), np.float32),
             actions=np.zeros((num, horizon, self.act_dim), np.float32),
             lengths=np.zeros(num, np.int32),
             terminated=np.zeros(num, np.bool_),
         )
+        episodes.obs[:, 0] = obs
         running = np.ones(num, np.bool_)
         for t in range(horizon):
-            actions = np.where(running[:, None], act(keys[t], obs), np.float32(0))
+            actions = np.where(running[:, None], act(t, first, obs), np.float32(0))
             check_actions(actions, first, t)
             stepped, terminated, truncated = self._batch.step(self._rescale(actions), running)
             obs = np.where(running[:, None], stepped, obs)
@@ -94,11 +93,12 @@ class GymSimulator:
             terminated &= running
             check_truncations(self.name, truncated & running & ~terminated, first, t + 1, horizon)
             episodes.actions[:, t] = actions
-            episodes.obs[:, t + 1 :] = obs[:, None]
+            episodes.obs[:, t + 1] = obs
             episodes.lengths[running] += 1
             episodes.terminated[terminated] = True
             running &= ~terminated
             if not running.any():
+                episodes.obs[:, t + 1 :] = obs[:, None]
                 break
         return episodes
 
@@ -123,44 +123,56 @@ def _make_batch(env: str | EnvFactory, make: EnvFactory, first: Env) -> tuple[Ab
     if isinstance(env, str) and first.spec is not None and first.spec.vector_entry_point:
         vector = VectorBatch(env)
         if vector.resets_itself:
+            first.close()
             return vector, 1000
+        vector.close()
     return EnvList(make, first), 64
 
 
-@functools.partial(jax.jit, static_argnames=("horizon", "num"))
-def _all_keys(key: PRNGKeyArray, horizon: int, num: int) -> UInt32[Array, "T m k"]:
-    """The policy's keys at every step, as `simulate` draws them."""
-    return jr.key_data(jax.vmap(lambda t: step_keys(key, t, num))(jnp.arange(horizon)))
+def _make_act(policy: Policy, key: PRNGKeyArray, num_rows: int) -> Act:
+    """The policy on the host, for up to `num_rows` episodes.
 
-
-def _make_act(policy: Policy, key_impl: str, num_rows: int) -> Act:
-    """The policy on the host, compiled once per structure and `num_rows`.
-
-    `eqx.filter_jit` would take the policy apart at every step, which costs more than the policy.
+    It is taken apart once per roll-out: `eqx.filter_jit` would do so at every step, which costs
+    several times what the policy itself does.
     """
-    arrays, rest = eqx.partition(policy, lambda leaf: isinstance(leaf, jax.Array | np.ndarray))
-    leaves, structure = jax.tree.flatten(rest)
-    static = (tuple(leaves), structure, key_impl)
+    leaves, structure = jax.tree.flatten(policy)
+    is_array = [isinstance(leaf, jax.Array | np.ndarray) for leaf in leaves]
+    arrays = [leaf for leaf, array in zip(leaves, is_array, strict=True) if array]
+    rest = tuple(None if array else leaf for leaf, array in zip(leaves, is_array, strict=True))
+    compiled = _compile(rest, structure, str(jr.key_impl(key)))
+    key_data = np.asarray(jr.key_data(key))
 
-    def act(
-        keys: UInt32[np.ndarray, "m k"], obs: Float32[np.ndarray, "m o"]
-    ) -> Float[np.ndarray, "m a"]:
+    def act(t: int, first: int, obs: Float32[np.ndarray, "m o"]) -> Float32[np.ndarray, "m a"]:
         num = len(obs)
-        padding = ((0, num_rows - num), (0, 0))
-        actions = _act(static, arrays, np.pad(keys, padding), np.pad(obs, padding))
-        return np.asarray(actions)[:num]
+        if num < num_rows:
+            obs = np.pad(obs, ((0, num_rows - num), (0, 0)))
+        actions = compiled(arrays, key_data, np.int32(t), np.int32(first), obs)
+        return np.asarray(actions, np.float32)[:num]
 
     return act
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _act(
-    static: tuple[tuple[Any, ...], Any, str],
-    arrays: Policy,
-    keys: UInt32[Array, "m k"],
-    obs: Float[Array, "m o"],
-) -> Float[Array, "m a"]:
-    leaves, structure, key_impl = static
-    policy = eqx.combine(arrays, jax.tree.unflatten(structure, leaves))
-    actions: Array = jax.vmap(policy)(jr.wrap_key_data(keys, impl=key_impl), obs)
-    return actions
+@functools.lru_cache
+def _compile(rest: tuple[Any, ...], structure: Any, key_impl: str) -> Callable[..., Array]:
+    """The policy of all rows, compiled once per `structure`, `rest` and number of rows.
+
+    `rest` is what of its leaves is not an array, with None in place of the arrays.
+    """
+
+    @jax.jit
+    def act(
+        arrays: list[Array],
+        key_data: UInt32[Array, "k"],
+        t: Int[Array, ""],
+        first: Int[Array, ""],
+        obs: Float[Array, "m o"],
+    ) -> Float[Array, "m a"]:
+        remaining = iter(arrays)
+        leaves = [next(remaining) if leaf is None else leaf for leaf in rest]
+        policy = jax.tree.unflatten(structure, leaves)
+        key = jr.wrap_key_data(key_data, impl=key_impl)
+        keys = step_keys(key, t, first + jnp.arange(obs.shape[0], dtype=jnp.int32))
+        actions: Array = jax.vmap(policy)(keys, obs)
+        return actions
+
+    return act

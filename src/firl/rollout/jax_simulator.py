@@ -1,20 +1,21 @@
 """Whole episodes, policy included, in one compiled scan: for dynamics written in JAX."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray, PyTree
 
 from firl.types import Policy, Trajectories
 
 
+@runtime_checkable
 class Dynamics(Protocol):
-    """An environment as pure functions of one state, which is observed. A pytree.
+    """An environment as pure functions of its state. A pytree. It never terminates.
 
-    It never terminates. (`PointMass` is one.)
+    `PointMass` is one.
     """
 
     @property
@@ -32,39 +33,44 @@ class Dynamics(Protocol):
         """T."""
         ...
 
-    def reset(self, key: PRNGKeyArray) -> Float[Array, "o"]:
-        """Draw s_0."""
+    def reset(self, key: PRNGKeyArray) -> PyTree[Array]:
+        """Draw the state that an episode starts in."""
         ...
 
-    def step(self, obs: Float[Array, "o"], action: Float[Array, "a"], /) -> Float[Array, "o"]:
-        """s_{t+1} from s_t and an action in [−1, 1]^a."""
+    def observe(self, state: PyTree[Array], /) -> Float[Array, "o"]:
+        """What the policy sees of a state."""
+        ...
+
+    def step(self, state: PyTree[Array], action: Float[Array, "a"], /) -> PyTree[Array]:
+        """The state after an action in [−1, 1]^a."""
         ...
 
 
 def simulate(dynamics: Dynamics, key: PRNGKeyArray, policy: Policy, num: int) -> Trajectories:
     """Run `num` episodes: a pure function, for use inside a larger `jit` or `vmap`."""
     k_reset, k_policy = jr.split(key)
-    start = jax.vmap(dynamics.reset)(jr.split(k_reset, num))
+    episodes = jnp.arange(num)
 
     def step(
-        obs: Float[Array, "n o"], t: Array
-    ) -> tuple[Float[Array, "n o"], tuple[Float[Array, "n o"], Float[Array, "n a"]]]:
-        actions = jax.vmap(policy)(step_keys(k_policy, t, num), obs)
-        next_obs = jax.vmap(dynamics.step)(obs, actions)
-        return next_obs, (next_obs, actions)
+        states: PyTree[Array], t: Int[Array, ""]
+    ) -> tuple[PyTree[Array], tuple[Float[Array, "n o"], Float[Array, "n a"]]]:
+        obs = jax.vmap(dynamics.observe)(states)
+        actions = jax.vmap(policy)(step_keys(k_policy, t, episodes), obs)
+        return jax.vmap(dynamics.step)(states, actions), (obs, actions)
 
-    _, (visited, actions) = jax.lax.scan(step, start, jnp.arange(dynamics.horizon))
+    start = jax.vmap(dynamics.reset)(jr.split(k_reset, num))
+    last, (obs, actions) = jax.lax.scan(step, start, jnp.arange(dynamics.horizon))
     return Trajectories(
-        obs=jnp.concatenate([start[None], visited]).swapaxes(0, 1),
+        obs=jnp.concatenate([obs, jax.vmap(dynamics.observe)(last)[None]]).swapaxes(0, 1),
         actions=actions.swapaxes(0, 1),
         lengths=jnp.full(num, dynamics.horizon, jnp.int32),
         terminated=jnp.zeros(num, jnp.bool_),
     )
 
 
-def step_keys(key: PRNGKeyArray, t: Array, num: int) -> PRNGKeyArray:
-    """One key per episode for the policy's action at step t."""
-    return jr.split(jr.fold_in(key, t), num)
+def step_keys(key: PRNGKeyArray, t: Int[Array, ""], episodes: Int[Array, "n"]) -> Key[Array, "n"]:
+    """The policy's key in each of these episodes at step t, whichever others run beside them."""
+    return jax.vmap(jr.fold_in, in_axes=(None, 0))(jr.fold_in(key, t), episodes)
 
 
 class JaxSimulator:

@@ -26,7 +26,7 @@ def transitions(trajectories: Trajectories) -> Transition:
 
 def all_transitions(trajectories: Trajectories) -> Transition:
     """All n·T transitions, under `jit` too. Right where no episode ends before its horizon."""
-    steps = jnp.arange(trajectories.horizon)
+    steps = jnp.arange(trajectories.horizon)[None, :]
     is_last = steps == trajectories.lengths[:, None] - 1
     nested = Transition(
         obs=trajectories.obs[:, :-1],

@@ -1,7 +1,6 @@
 """Soft actor-critic: replay on device, rewards relabelled when drawn, updates fused into blocks."""
 
 from firl.sac.agent import Agent as Agent
-from firl.sac.config import SACConfig as SACConfig
 from firl.sac.networks import Actor as Actor
 from firl.sac.networks import Critics as Critics
 from firl.sac.networks import ModePolicy as ModePolicy

@@ -1,7 +1,5 @@
 """Adam (Kingma & Ba 2015, Algorithm 1) over any pytree of arrays."""
 
-from typing import Self
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -19,14 +17,14 @@ class Adam(eqx.Module):
     count: Int[Array, ""]
 
     @classmethod
-    def create(cls, parameters: PyTree[Array]) -> Self:
+    def create(cls, parameters: PyTree[Array]) -> "Adam":
         """Nothing seen yet."""
         zeros = jax.tree.map(jnp.zeros_like, parameters)
         return cls(zeros, jax.tree.map(jnp.copy, zeros), jnp.zeros((), jnp.int32))
 
     def descend(
         self, parameters: PyTree[Array], gradient: PyTree[Array], learning_rate: float
-    ) -> tuple[PyTree[Array], Self]:
+    ) -> tuple[PyTree[Array], "Adam"]:
         """One step down the gradient."""
         count = self.count + 1
         seen = count.astype(jnp.float32)

@@ -1,15 +1,13 @@
 """What SAC carries from one update to the next."""
 
-from typing import Self
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
+from firl.config import SACConfig
 from firl.sac.adam import Adam
-from firl.sac.config import SACConfig
 from firl.sac.networks import Actor, Critics, ModePolicy
 from firl.sac.temperature import AbstractTemperature, FixedTemperature, LearnedTemperature
 from firl.types import Policy
@@ -26,11 +24,12 @@ class Agent(eqx.Module):
     critic_optimiser: Adam
 
     @classmethod
-    def create(cls, key: PRNGKeyArray, obs_dim: int, act_dim: int, config: SACConfig) -> Self:
+    def create(cls, key: PRNGKeyArray, obs_dim: int, act_dim: int, config: SACConfig) -> "Agent":
         """A fresh agent."""
         k_actor, k_critics = jr.split(key)
-        actor = Actor.create(k_actor, obs_dim, act_dim, config.hidden, jnp.dtype(config.precision))
-        critics = Critics.create(k_critics, obs_dim, act_dim, config.hidden, jnp.dtype(config.precision))
+        dtype = jnp.dtype(config.precision)
+        actor = Actor.create(k_actor, obs_dim, act_dim, config.hidden, dtype)
+        critics = Critics.create(k_critics, obs_dim, act_dim, config.hidden, dtype)
         return cls(
             actor=actor,
             critics=critics,

@@ -1,7 +1,5 @@
 """The actor, a Gaussian through tanh, and the twin critics: plain ReLU networks."""
 
-from typing import Self
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -21,13 +19,13 @@ _ACTION_LIMIT = 1.0 - 1e-6
 class MLP(eqx.Module):
     """Linear layers with ReLU between them, on a batch. Weights are [in, out]."""
 
-    weights: tuple[Float[Array, "in out"], ...]
-    biases: tuple[Float[Array, "out"], ...]
+    weights: tuple[Float[Array, "... _ _"], ...]
+    biases: tuple[Float[Array, "... _"], ...]
     dtype: np.dtype = eqx.field(static=True)
     """What the factors of hidden × hidden products are rounded to; all else is float32."""
 
     @classmethod
-    def create(cls, key: PRNGKeyArray, sizes: tuple[int, ...], dtype: np.dtype) -> Self:
+    def create(cls, key: PRNGKeyArray, sizes: tuple[int, ...], dtype: np.dtype) -> "MLP":
         """Weights and biases uniform within ±1/√in, as PyTorch has it and all our baselines."""
         weights, biases = [], []
         keys = jr.split(key, len(sizes) - 1)
@@ -42,7 +40,7 @@ class MLP(eqx.Module):
         """A batch of inputs."""
         last = len(self.weights) - 1
         for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            dtype = self.dtype if 0 < i < last else jnp.float32
+            dtype = self.dtype if 0 < i < last else np.dtype(np.float32)
             x = product(x, weight, dtype) + bias[None]
             if i < last:
                 x = jax.nn.relu(x)
@@ -55,7 +53,14 @@ class Actor(eqx.Module):
     net: MLP
 
     @classmethod
-    def create(cls, key: PRNGKeyArray, obs_dim: int, act_dim: int, hidden: tuple[int, ...], dtype=jnp.float32) -> Self:
+    def create(
+        cls,
+        key: PRNGKeyArray,
+        obs_dim: int,
+        act_dim: int,
+        hidden: tuple[int, ...],
+        dtype: np.dtype,
+    ) -> "Actor":
         """A fresh actor."""
         return cls(MLP.create(key, (obs_dim, *hidden, 2 * act_dim), dtype))
 
@@ -64,8 +69,10 @@ class Actor(eqx.Module):
         mean, log_std = jnp.split(self.net(obs[None])[0], 2)
         return mean, jnp.clip(log_std, LOG_STD_MIN, LOG_STD_MAX)
 
-    def distributions(self, obs):
-        """b"""
+    def distributions(
+        self, obs: Float[Array, "b o"]
+    ) -> tuple[Float[Array, "b a"], Float[Array, "b a"]]:
+        """μ and log σ of a batch, before tanh."""
         mean, log_std = jnp.split(self.net(obs), 2, axis=-1)
         return mean, jnp.clip(log_std, LOG_STD_MIN, LOG_STD_MAX)
 
@@ -106,16 +113,26 @@ class Critics(eqx.Module):
     """Both networks, stacked along a leading axis."""
 
     @classmethod
-    def create(cls, key: PRNGKeyArray, obs_dim: int, act_dim: int, hidden: tuple[int, ...], dtype=jnp.float32) -> Self:
+    def create(
+        cls,
+        key: PRNGKeyArray,
+        obs_dim: int,
+        act_dim: int,
+        hidden: tuple[int, ...],
+        dtype: np.dtype,
+    ) -> "Critics":
         """A fresh pair."""
         sizes = (obs_dim + act_dim, *hidden, 1)
         return cls(jax.vmap(lambda k: MLP.create(k, sizes, dtype))(jr.split(key)))
 
-    def __call__(self, obs: Float[Array, "b o"], action: Float[Array, "b a"]) -> Float[Array, "2 b"]:
+    def __call__(
+        self, obs: Float[Array, "b o"], action: Float[Array, "b a"]
+    ) -> Float[Array, "2 b"]:
         """Both values of each pair."""
         pairs = jnp.concatenate([obs, action], axis=-1)
         pairs = jnp.broadcast_to(pairs[None], (2, *pairs.shape))
-        return jax.vmap(lambda net, x: net(x)[:, 0])(self.nets, pairs)
+        values: Float[Array, "2 b"] = jax.vmap(lambda net, x: net(x)[:, 0])(self.nets, pairs)
+        return values
 
 
 def squashed_gaussian(

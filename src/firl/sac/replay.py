@@ -1,7 +1,5 @@
 """A circular buffer of transitions that lives where learning happens. Rewards are not in it."""
 
-from typing import Self
-
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
@@ -22,7 +20,7 @@ class ReplayBuffer(eqx.Module):
     obs_dim: int = eqx.field(static=True)
 
     @classmethod
-    def create(cls, capacity: int, obs_dim: int, act_dim: int) -> Self:
+    def create(cls, capacity: int, obs_dim: int, act_dim: int) -> "ReplayBuffer":
         """An empty buffer."""
         rows = jnp.zeros((capacity, 2 * obs_dim + act_dim + 1))
         zero = jnp.zeros((), jnp.int32)

@@ -1,7 +1,6 @@
 """The weight α of the entropy: a number, or one that keeps the entropy at a target."""
 
 from abc import abstractmethod
-from typing import Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -19,7 +18,7 @@ class AbstractTemperature(eqx.Module):
         """α."""
 
     @abstractmethod
-    def update(self, entropy: Float[Array, ""], learning_rate: float) -> Self:
+    def update(self, entropy: Float[Array, ""], learning_rate: float) -> "AbstractTemperature":
         """Answer to the entropy of the policy on the last batch."""
 
 
@@ -33,7 +32,7 @@ class FixedTemperature(AbstractTemperature):
         """α."""
         return self.alpha
 
-    def update(self, entropy: Float[Array, ""], learning_rate: float) -> Self:
+    def update(self, entropy: Float[Array, ""], learning_rate: float) -> "FixedTemperature":
         """Nothing to learn."""
         del entropy, learning_rate
         return self
@@ -50,7 +49,7 @@ class LearnedTemperature(AbstractTemperature):
     optimiser: Adam
 
     @classmethod
-    def create(cls, alpha: float, target_entropy: float) -> Self:
+    def create(cls, alpha: float, target_entropy: float) -> "LearnedTemperature":
         """Start at `alpha`, above zero."""
         log_alpha = jnp.log(jnp.asarray(alpha, jnp.float32))
         return cls(log_alpha, jnp.asarray(target_entropy, jnp.float32), Adam.create(log_alpha))
@@ -60,7 +59,7 @@ class LearnedTemperature(AbstractTemperature):
         """α."""
         return jnp.exp(self.log_alpha)
 
-    def update(self, entropy: Float[Array, ""], learning_rate: float) -> Self:
+    def update(self, entropy: Float[Array, ""], learning_rate: float) -> "LearnedTemperature":
         """One Adam step: d/d log α of log α · (H − H*) is H − H*."""
         gradient = entropy - self.target_entropy
         log_alpha, optimiser = self.optimiser.descend(self.log_alpha, gradient, learning_rate)

@@ -6,11 +6,15 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from firl.config import SACConfig
 from firl.sac.agent import Agent
-from firl.sac.config import SACConfig
 from firl.sac.losses import actor_loss, critic_loss, critic_target
 from firl.sac.replay import ReplayBuffer
-from firl.types import RewardFn
+from firl.types import RewardFn, Transition
+
+_DRAWN_AT_ONCE = 50
+"""Updates whose batches are drawn and rewarded together: enough that drawing costs nothing, few
+enough that what is drawn stays in the cache."""
 
 
 class SACInfo(eqx.Module):
@@ -24,6 +28,17 @@ class SACInfo(eqx.Module):
     reward: Float[Array, ""]
 
 
+class Draw(eqx.Module):
+    """All that chance and the reward bring to an update."""
+
+    batch: Transition
+    rewards: Float[Array, "*updates b"]
+    noise: Float[Array, "*updates b a"]
+    """Of the actions at s."""
+    next_noise: Float[Array, "*updates b a"]
+    """Of the actions at s′."""
+
+
 def improve(
     key: PRNGKeyArray,
     agent: Agent,
@@ -34,7 +49,8 @@ def improve(
     config: SACConfig,
 ) -> tuple[Agent, SACInfo]:
     """Run `num_updates` updates on the buffer, under the reward as it is now. Donates `agent`."""
-    return _improve((key, buffer, reward), agent, num_updates, config)
+    improved: tuple[Agent, SACInfo] = _improve((key, buffer, reward), agent, num_updates, config)
+    return improved
 
 
 @eqx.filter_jit(donate="all-except-first")
@@ -45,29 +61,43 @@ def _improve(
     config: SACConfig,
 ) -> tuple[Agent, SACInfo]:
     key, buffer, reward = kept
+    at_once = min(num_updates, _DRAWN_AT_ONCE)
 
-    def step(agent: Agent, key: PRNGKeyArray) -> tuple[Agent, SACInfo]:
-        return _update(key, agent, buffer, reward, config)
+    def group(i: Array, carry: tuple[Agent, SACInfo]) -> tuple[Agent, SACInfo]:
+        draws = _draw(jr.fold_in(key, i), buffer, reward, at_once, config.batch_size)
 
-    agent, infos = jax.lax.scan(step, agent, jr.split(key, num_updates))
-    return agent, jax.tree.map(jnp.mean, infos)
+        def step(j: Array, carry: tuple[Agent, SACInfo]) -> tuple[Agent, SACInfo]:
+            agent, total = carry
+            agent, info = _update(agent, jax.tree.map(lambda x: x[j], draws), config)
+            return agent, jax.tree.map(jnp.add, total, info)
+
+        left = num_updates - i * at_once
+        done: tuple[Agent, SACInfo] = jax.lax.fori_loop(0, jnp.minimum(at_once, left), step, carry)
+        return done
+
+    nothing = SACInfo(*[jnp.zeros(())] * 6)
+    num_groups = -(-num_updates // at_once)
+    agent, total = jax.lax.fori_loop(0, num_groups, group, (agent, nothing))
+    return agent, jax.tree.map(lambda x: x / num_updates, total)
 
 
-def _update(
-    key: PRNGKeyArray, agent: Agent, buffer: ReplayBuffer, reward: RewardFn, config: SACConfig
-) -> tuple[Agent, SACInfo]:
-    k_batch, k_next, k_now = jr.split(key, 3)
-    batch = buffer.sample(k_batch, config.batch_size)
-    rewards = reward(batch)
-    alpha = agent.temperature.value
+def _draw(
+    key: PRNGKeyArray, buffer: ReplayBuffer, reward: RewardFn, num_updates: int, batch_size: int
+) -> Draw:
+    """Independent batches for several updates, relabelled: the reward is the same for all."""
+    k_batch, k_noise, k_next = jr.split(key, 3)
+    batch = buffer.sample(k_batch, num_updates * batch_size)
+    shape = batch.action.shape
+    together = Draw(batch, reward(batch), jr.normal(k_noise, shape), jr.normal(k_next, shape))
+    draws: Draw = jax.tree.map(lambda x: x.reshape(num_updates, batch_size, *x.shape[1:]), together)
+    return draws
+
+
+def _update(agent: Agent, draw: Draw, config: SACConfig) -> tuple[Agent, SACInfo]:
+    """Critics, actor, temperature, targets, in this order (Haarnoja et al. 2018b, Algorithm 1)."""
+    batch, rewards, alpha = draw.batch, draw.rewards, agent.temperature.value
     target = critic_target(
-        agent.actor,
-        agent.targets,
-        batch,
-        rewards,
-        jr.normal(k_next, batch.action.shape),
-        alpha,
-        config.discount,
+        agent.actor, agent.targets, batch, rewards, draw.next_noise, alpha, config.discount
     )
     (critic_value, q), gradient = eqx.filter_value_and_grad(critic_loss, has_aux=True)(
         agent.critics, batch, target
@@ -76,7 +106,7 @@ def _update(
         agent.critics, gradient, config.learning_rate
     )
     (actor_value, entropy), gradient = eqx.filter_value_and_grad(actor_loss, has_aux=True)(
-        agent.actor, critics, batch.obs, jr.normal(k_now, batch.action.shape), alpha
+        agent.actor, critics, batch.obs, draw.noise, alpha
     )
     actor, actor_optimiser = agent.actor_optimiser.descend(
         agent.actor, gradient, config.learning_rate
@@ -84,13 +114,6 @@ def _update(
     targets = jax.tree.map(
         lambda old, new: config.polyak * old + (1.0 - config.polyak) * new, agent.targets, critics
     )
-    agent = Agent(
-        actor,
-        critics,
-        targets,
-        agent.temperature.update(entropy, config.learning_rate),
-        actor_optimiser,
-        critic_optimiser,
-    )
-    info = SACInfo(critic_value, q, actor_value, entropy, alpha, jnp.mean(rewards))
-    return agent, info
+    temperature = agent.temperature.update(entropy, config.learning_rate)
+    updated = Agent(actor, critics, targets, temperature, actor_optimiser, critic_optimiser)
+    return updated, SACInfo(critic_value, q, actor_value, entropy, alpha, jnp.mean(rewards))

@@ -1,0 +1,289 @@
+"""Soft actor-critic against closed forms: densities, values of small problems, and an optimum."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from firl.config import SACConfig
+from firl.sac import (
+    Actor,
+    Agent,
+    FixedTemperature,
+    LearnedTemperature,
+    ReplayBuffer,
+    improve,
+)
+from firl.sac.adam import Adam
+from firl.sac.linear import product
+from firl.sac.losses import critic_target
+from firl.types import Transition
+
+FLOAT32 = jnp.dtype("float32")
+BASE = SACConfig(
+    hidden=(32, 32),
+    learning_rate=3e-3,
+    batch_size=64,
+    discount=0.9,
+    polyak=0.9,  # targets that follow fast: these problems are small
+    temperature=0.1,
+    buffer_size=512,
+)
+
+
+def actor(key, obs_dim=3, act_dim=2) -> Actor:
+    return Actor.create(key, obs_dim, act_dim, (16, 16), FLOAT32)
+
+
+class Constant(eqx.Module):
+    """The same reward everywhere."""
+
+    value: jax.Array
+
+    def __call__(self, batch: Transition):
+        return jnp.full(batch.obs.shape[0], self.value)
+
+
+def one_state(key, *, terminated: bool, num: int = 512) -> Transition:
+    """A single state, seen from everywhere, with actions all over [−1, 1]."""
+    obs = jnp.ones((num, 1))
+    action = jr.uniform(key, (num, 1), minval=-1.0, maxval=1.0)
+    return Transition(obs, action, obs, jnp.full(num, terminated))
+
+
+def train(key, transitions: Transition, reward, config: SACConfig, num_updates: int):
+    """An agent fresh from `num_updates` updates on these transitions, and its last block's info."""
+    k_agent, k_improve, k_last = jr.split(key, 3)
+    obs_dim, act_dim = transitions.obs.shape[1], transitions.action.shape[1]
+    agent = Agent.create(k_agent, obs_dim, act_dim, config)
+    buffer = ReplayBuffer.create(config.buffer_size, obs_dim, act_dim).insert(transitions)
+    run = lambda k, a, n: improve(k, a, buffer, reward, num_updates=n, config=config)  # noqa: E731
+    agent, _ = run(k_improve, agent, num_updates)
+    return run(k_last, agent, 50)
+
+
+# Densities
+
+
+def test_the_actor_s_density_integrates_to_one(getkey):
+    policy = actor(getkey(), act_dim=1)
+    for obs in jr.normal(getkey(), (3, 3)):
+        u = jnp.linspace(-7.0, 7.0, 20_001)  # a = tanh u puts grid points where density piles up
+        a = jnp.tanh(u)[:, None]
+        density = jnp.exp(jax.vmap(lambda a, obs=obs: policy.log_prob(obs, a))(a))
+        assert np.trapezoid(density, a[:, 0]) == pytest.approx(1.0, abs=1e-4)
+
+
+def test_sampling_and_asking_give_the_same_log_density(getkey):
+    policy = actor(getkey())
+    obs = jr.normal(getkey(), (200, 3))
+    actions, log_probs = jax.vmap(policy.sample)(jr.split(getkey(), 200), obs)
+    np.testing.assert_allclose(log_probs, jax.vmap(policy.log_prob)(obs, actions), atol=2e-3)
+
+
+def test_log_density_stays_finite_at_the_bounds(getkey):
+    policy = actor(getkey())
+    edge = jnp.asarray([1.0, -1.0])
+    value, gradient = eqx.filter_value_and_grad(lambda p: p.log_prob(jnp.zeros(3), edge))(policy)
+    assert jnp.isfinite(value)
+    assert all(jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
+
+
+def test_deterministic_policy_is_the_tanh_of_the_mean(getkey):
+    agent = Agent.create(getkey(), 3, 2, BASE)
+    obs = jr.normal(getkey(), (3,))
+    mean, _ = agent.actor.distribution(obs)
+    np.testing.assert_allclose(agent.deterministic_policy(getkey(), obs), jnp.tanh(mean))
+    assert not jnp.allclose(agent.policy(getkey(), obs), agent.policy(getkey(), obs))
+
+
+# Products and Adam
+
+
+@pytest.mark.parametrize("shape", [(5, 4, 3), (5, 3, 4), (5, 4, 1)])
+@pytest.mark.parametrize(("precision", "tolerance"), [("float32", 1e-6), ("bfloat16", 3e-2)])
+def test_product_and_its_gradients(getkey, shape, precision, tolerance):
+    batch, num_in, num_out = shape
+    x, w = jr.normal(getkey(), (2, batch, num_in)), jr.normal(getkey(), (2, num_in, num_out))
+    dtype = jnp.dtype(precision)
+    ours = lambda x, w: jnp.sum(jnp.sin(jax.vmap(lambda x, w: product(x, w, dtype))(x, w)))  # noqa: E731
+    plain = lambda x, w: jnp.sum(jnp.sin(x @ w))  # noqa: E731
+    for got, expected in zip(
+        jax.jit(jax.grad(ours, (0, 1)))(x, w), jax.grad(plain, (0, 1))(x, w), strict=True
+    ):
+        np.testing.assert_allclose(got, expected, atol=tolerance * 4, rtol=tolerance)
+
+
+def test_adam_takes_the_steps_of_its_algorithm(getkey):
+    gradients = np.asarray(jr.normal(getkey(), (5, 3)), np.float64)
+    p = m = v = np.zeros(3)
+    for t, g in enumerate(gradients, start=1):
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
+        p = p - 0.1 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+    ours, adam = jnp.zeros(3), Adam.create(jnp.zeros(3))
+    for g in gradients:
+        ours, adam = adam.descend(ours, jnp.asarray(g, jnp.float32), 0.1)
+    np.testing.assert_allclose(ours, p, rtol=1e-5)
+
+
+# Values: a ladder of problems, each of which adds one thing
+
+
+def test_rung_1_a_constant_reward_is_worth_r_over_1_minus_discount(getkey):
+    # α H must be small beside r / (1 − γ) = 20 for the entropy to be left out of the closed form
+    config = dataclasses.replace(BASE, temperature=1e-4)
+    _, info = train(
+        getkey(), one_state(getkey(), terminated=False), Constant(jnp.asarray(2.0)), config, 1500
+    )
+    assert float(info.q) == pytest.approx(20.0, rel=0.02)
+
+
+def test_rung_2_the_entropy_is_paid_for(getkey):
+    # Without a reward the best policy is uniform on [−1, 1], H = log 2, and
+    # Q = 0 + γ(α log 2 + γ α log 2 + …) = γ α log 2 / (1 − γ)
+    config = dataclasses.replace(BASE, temperature=1.0)
+    _, info = train(
+        getkey(), one_state(getkey(), terminated=False), Constant(jnp.asarray(0.0)), config, 2000
+    )
+    assert float(info.entropy) == pytest.approx(np.log(2.0), abs=0.06)
+    assert float(info.q) == pytest.approx(0.9 * np.log(2.0) / 0.1, rel=0.08)
+
+
+@pytest.mark.parametrize("reward", [1.0, -1.0])
+def test_rung_3_an_absorbing_state_keeps_paying(getkey, reward):
+    # r / (1 − γ) = ±10, where a terminal value of zero would leave ±1, and no entropy is added
+    config = dataclasses.replace(BASE, temperature=1.0)
+    _, info = train(
+        getkey(), one_state(getkey(), terminated=True), Constant(jnp.asarray(reward)), config, 1500
+    )
+    assert float(info.q) == pytest.approx(10.0 * reward, rel=0.02)
+
+
+def test_rung_4_the_discount_carries_value_one_step_back(getkey):
+    # State 0 leads to state 1, whose transition pays 1 and ends in an absorbing state that pays 1:
+    # Q(1) = 1 / (1 − γ) = 10 and, with nothing paid on the way, Q(0) = γ Q(1) = 9.
+    num = 256
+    half = jnp.arange(num) % 2 == 0
+    obs = jnp.where(half, -1.0, 1.0)[:, None]
+    next_obs = jnp.where(half, 1.0, 2.0)[:, None]
+    action = jr.uniform(getkey(), (num, 1), minval=-1.0, maxval=1.0)
+    chain = Transition(obs, action, next_obs, ~half)
+    config = dataclasses.replace(BASE, temperature=1e-4)
+    agent, _ = train(
+        getkey(), chain, lambda b: (b.next_obs[:, 0] > 1.5).astype(jnp.float32), config, 2000
+    )
+    values = agent.critics(jnp.asarray([[-1.0], [1.0]]), jnp.zeros((2, 1)))
+    np.testing.assert_allclose(values, jnp.asarray([[9.0, 10.0]] * 2), rtol=0.04)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_rung_5_the_policy_finds_the_action_that_pays_most(getkey, precision):
+    # One step: next_obs = action, reward −(a − 0.4)², absorbing: the optimum is a = 0.4
+    transitions = one_state(getkey(), terminated=True)
+    transitions = eqx.tree_at(lambda t: t.next_obs, transitions, transitions.action)
+    config = dataclasses.replace(BASE, temperature=1e-3, precision=precision)
+    agent, _ = train(
+        getkey(), transitions, lambda b: -((b.next_obs[:, 0] - 0.4) ** 2), config, 1500
+    )
+    best = agent.deterministic_policy(getkey(), jnp.ones(1))
+    assert float(best[0]) == pytest.approx(0.4, abs=0.06)
+
+
+def test_a_small_navigation_problem_is_solved(getkey):
+    # s′ = s + 0.2 a on [−1, 1], r = −s′²: go to the origin at full speed, then stand still.
+    k_obs, k_act = jr.split(getkey())
+    obs = jr.uniform(k_obs, (2048, 1), minval=-1.0, maxval=1.0)
+    action = jr.uniform(k_act, (2048, 1), minval=-1.0, maxval=1.0)
+    walk = Transition(
+        obs, action, jnp.clip(obs + 0.2 * action, -1.0, 1.0), jnp.zeros(2048, dtype=jnp.bool_)
+    )
+    config = dataclasses.replace(BASE, temperature=1e-3, buffer_size=2048)
+    agent, _ = train(getkey(), walk, lambda b: -(b.next_obs[:, 0] ** 2), config, 3000)
+    best = jax.vmap(lambda o: agent.deterministic_policy(getkey(), o))(
+        jnp.asarray([[-0.8], [0.0], [0.8]])
+    )
+    np.testing.assert_allclose(best[:, 0], [1.0, 0.0, -1.0], atol=0.2)
+
+
+def test_the_target_of_an_absorbing_state_is_exact(getkey):
+    agent = Agent.create(getkey(), 1, 1, BASE)
+    batch = one_state(getkey(), terminated=True, num=4)
+    rewards = jnp.asarray([1.0, -2.0, 0.0, 3.0])
+    target = critic_target(
+        agent.actor, agent.targets, batch, rewards, jnp.zeros((4, 1)), jnp.asarray(0.5), 0.9
+    )
+    np.testing.assert_allclose(target, rewards * 10.0, rtol=1e-5)
+
+
+def test_rewards_are_those_of_now_not_of_then(getkey):
+    transitions = one_state(getkey(), terminated=True)
+    agent = Agent.create(getkey(), 1, 1, BASE)
+    buffer = ReplayBuffer.create(BASE.buffer_size, 1, 1).insert(transitions)
+    for value in (1.0, -1.0):  # the same buffer, two rewards: the critics follow the second
+        agent, info = improve(
+            getkey(), agent, buffer, Constant(jnp.asarray(value)), num_updates=1000, config=BASE
+        )
+        assert float(info.reward) == pytest.approx(value)
+        critic = agent.critics(jnp.ones((1, 1)), jnp.zeros((1, 1)))
+        np.testing.assert_allclose(critic, 10.0 * value * np.ones((2, 1)), rtol=0.03)
+
+
+# Temperature
+
+
+def test_a_learned_temperature_brings_the_entropy_to_its_target(getkey):
+    config = dataclasses.replace(BASE, learn_temperature=True, target_entropy=0.0)
+    _, info = train(
+        getkey(), one_state(getkey(), terminated=False), lambda b: b.next_obs[:, 0], config, 3000
+    )
+    assert float(info.entropy) == pytest.approx(0.0, abs=0.1)
+
+
+def test_a_learned_temperature_moves_against_the_entropy(getkey):
+    temperature = LearnedTemperature.create(0.5, 0.0)
+    assert temperature.value == pytest.approx(0.5)
+    assert temperature.update(jnp.asarray(1.0), 0.01).value < 0.5 < 0.51
+    assert temperature.update(jnp.asarray(-1.0), 0.01).value > 0.5
+
+
+def test_the_target_entropy_is_minus_the_action_dimension_unless_given(getkey):
+    config = dataclasses.replace(BASE, learn_temperature=True)
+    assert Agent.create(getkey(), 3, 2, config).temperature.target_entropy == -2.0
+    assert isinstance(Agent.create(getkey(), 3, 2, BASE).temperature, FixedTemperature)
+
+
+# Many agents at once
+
+
+def test_a_batch_of_agents_learns_what_each_would_alone(getkey):
+    config = dataclasses.replace(BASE, hidden=(8, 8), batch_size=16)
+    keys = jr.split(getkey(), 3)
+    agents = eqx.filter_vmap(lambda k: Agent.create(k, 1, 1, config))(keys)
+    buffer = ReplayBuffer.create(64, 1, 1).insert(one_state(getkey(), terminated=False, num=64))
+    rewards = Constant(jnp.asarray([0.0, 1.0, 2.0]))
+    alone = [
+        improve(
+            keys[i],
+            Agent.create(keys[i], 1, 1, config),
+            buffer,
+            Constant(rewards.value[i]),
+            num_updates=60,
+            config=config,
+        )
+        for i in range(3)
+    ]
+
+    def block(key, agent, reward):
+        return improve(key, agent, buffer, reward, num_updates=60, config=config)
+
+    agents, info = eqx.filter_vmap(block)(keys, agents, rewards)
+    for i, (agent, own) in enumerate(alone):
+        np.testing.assert_allclose(info.q[i], own.q, rtol=1e-3, atol=1e-4)
+        for got, expected in zip(
+            jax.tree.leaves(agents.critics), jax.tree.leaves(agent.critics), strict=True
+        ):
+            np.testing.assert_allclose(got[i], expected, rtol=1e-3, atol=1e-3)
