@@ -60,7 +60,14 @@ def cells() -> list[Cell]:
         for seed, task, (method, divergence) in itertools.product(SEEDS, TASKS, METHODS)
     ]
     paper = [
-        Cell("density-paper", "pointmass-gaussian", method, divergence, seed, ("--preset", "paper"))
+        Cell(
+            "density-paper",
+            "pointmass-gaussian",
+            method,
+            divergence,
+            seed,
+            ("--preset", "paper", "--evaluation.every", "10"),
+        )
         for seed, (method, divergence) in itertools.product(SEEDS, METHODS)
     ]
     return default + paper

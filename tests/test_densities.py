@@ -26,6 +26,7 @@ from firl.expert import (
     Uniform,
     normalise_on,
 )
+from firl.expert.cells import Cells
 from firl.expert.targets import (
     REACH,
     point_mass_gaussian,
@@ -208,6 +209,14 @@ def test_grid_covers_the_region_with_equal_cells() -> None:
         second_moment = float(jnp.sum((points - points.mean(0)[None]) ** 2) * cell)
         truth = 2 * 16 * 4**2 / 12 if isinstance(region, Box) else math.pi / 2 * REACH**4
         assert second_moment == pytest.approx(truth, rel=1e-3)
+
+
+def test_cells_without_mass_are_never_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the draws at which rounding would show: the first, the last, and those at a border."""
+    draws = np.array([0, 2**30 - 1, 2**30, 2**31 - 1], np.uint32) * 2 + 1
+    monkeypatch.setattr(jax.random, "bits", lambda *_: jnp.asarray(draws))
+    cells = Cells(np.array([0.0, 3.0, 0.0, 3.0, 0.0]))
+    assert cells.sample(jax.random.key(0), 4).tolist() == [1, 1, 3, 3]
 
 
 def test_constant_in_an_energy_does_not_matter() -> None:

@@ -7,15 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jaxtyping import PRNGKeyArray
 
 from firl.divergences import ChiSquared
 from firl.errors import FirlError
 from firl.gradient import covariance_loss, exact_covariance_loss, mixture_loss
 
 NUM, HORIZON, FEATURES = 7, 5, 3
-
-GetKey = Callable[[], PRNGKeyArray]
 
 
 @pytest.fixture
@@ -24,11 +21,12 @@ def float64():
         yield
 
 
-def batch(getkey: GetKey, num: int = NUM) -> tuple[jax.Array, jax.Array]:
+def batch(*, num: int = NUM, seed: int = 0) -> tuple[jax.Array, jax.Array]:
     """h and the features of each state; a linear reward's gradient is the features."""
-    h = jax.random.normal(getkey(), (num, HORIZON))
-    features = jax.random.normal(getkey(), (num, HORIZON, FEATURES))
-    return h, features + h[..., None]
+    generator = np.random.default_rng(seed)
+    h = generator.normal(size=(num, HORIZON))
+    features = generator.normal(size=(num, HORIZON, FEATURES)) + h[..., None]
+    return jnp.asarray(h, float), jnp.asarray(features, float)
 
 
 def covariance(h: np.ndarray, features: np.ndarray, *, ddof: int = 0) -> np.ndarray:
@@ -48,8 +46,8 @@ def gradient_of(loss: Callable[[jax.Array], jax.Array]) -> np.ndarray:
 
 
 @pytest.mark.usefixtures("float64")
-def test_the_gradient_is_the_sample_covariance(getkey: GetKey) -> None:
-    h, features = batch(getkey)
+def test_the_gradient_is_the_sample_covariance() -> None:
+    h, features = batch()
     for ddof in (0, 1):
         gradient = gradient_of(
             lambda w, ddof=ddof: covariance_loss(h, features @ w, temperature=0.2, ddof=ddof)
@@ -60,16 +58,16 @@ def test_the_gradient_is_the_sample_covariance(getkey: GetKey) -> None:
 
 
 @pytest.mark.usefixtures("float64")
-def test_the_value_is_the_covariance_with_the_rewards(getkey: GetKey) -> None:
-    h, features = batch(getkey)
+def test_the_value_is_the_covariance_with_the_rewards() -> None:
+    h, features = batch()
     value = covariance_loss(h, features @ jnp.asarray(PARAMETERS))
     np.testing.assert_allclose(value, covariance(h, features, ddof=1) @ PARAMETERS, rtol=1e-12)
 
 
 @pytest.mark.usefixtures("float64")
-def test_h_is_held_constant(getkey: GetKey) -> None:
+def test_h_is_held_constant() -> None:
     """Also when h and the reward share parameters, as with a ratio that is fitted to r."""
-    h, features = batch(getkey)
+    h, features = batch()
     rewards = features @ jnp.asarray(PARAMETERS)
     losses = (
         lambda w: covariance_loss(h * w[0], rewards),
@@ -82,9 +80,9 @@ def test_h_is_held_constant(getkey: GetKey) -> None:
 
 
 @pytest.mark.usefixtures("float64")
-def test_the_exact_version_takes_probabilities(getkey: GetKey) -> None:
-    h, features = batch(getkey)
-    weights = jax.random.dirichlet(getkey(), jnp.ones(NUM))
+def test_the_exact_version_takes_probabilities() -> None:
+    h, features = batch()
+    weights = jnp.asarray(np.random.default_rng(1).dirichlet(np.ones(NUM)))
     gradient = gradient_of(
         lambda w: exact_covariance_loss(h, features @ w, weights, temperature=0.5)
     )
@@ -96,9 +94,9 @@ def test_the_exact_version_takes_probabilities(getkey: GetKey) -> None:
 
 
 @pytest.mark.usefixtures("float64")
-def test_unbiased_over_every_sample_there_is(getkey: GetKey) -> None:
+def test_unbiased_over_every_sample_there_is() -> None:
     """All 4³ samples of three out of four equally likely trajectories: no statistics needed."""
-    h, features = batch(getkey, num=4)
+    h, features = batch(num=4)
     rewards = features[..., 0]
     draws = jnp.array(list(itertools.product(range(4), repeat=3)))
     estimates = {
@@ -113,9 +111,9 @@ def test_unbiased_over_every_sample_there_is(getkey: GetKey) -> None:
 
 
 @pytest.mark.usefixtures("float64")
-def test_the_mixture_is_eq_6(getkey: GetKey) -> None:
+def test_the_mixture_is_eq_6() -> None:
     """With unequal counts: each side weighs ½ however many trajectories it has."""
-    (h_a, f_a), (h_e, f_e) = batch(getkey, num=5), batch(getkey, num=2)
+    (h_a, f_a), (h_e, f_e) = batch(num=5), batch(num=2, seed=1)
     h_e, f_e = h_e - 1.5, f_e + 0.8
     gradient = gradient_of(
         lambda w: mixture_loss(
@@ -139,9 +137,9 @@ def test_the_mixture_is_eq_6(getkey: GetKey) -> None:
 
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("expert_sampled", [True, False])
-def test_the_mixture_is_unbiased_over_every_sample(getkey: GetKey, expert_sampled: bool) -> None:
+def test_the_mixture_is_unbiased_over_every_sample(expert_sampled: bool) -> None:
     """Three draws of four agent trajectories; the expert's three drawn twice, or all given."""
-    (h_a, f_a), (h_e, f_e) = batch(getkey, num=4), batch(getkey, num=3)
+    (h_a, f_a), (h_e, f_e) = batch(num=4), batch(num=3, seed=1)
     h_e, r_a, r_e = h_e - 1.5, f_a[..., 0], f_e[..., 0] + 0.8
     agent = jnp.array(list(itertools.product(range(4), repeat=3)))
     expert = jnp.array(list(itertools.product(range(3), repeat=2)))
@@ -172,10 +170,10 @@ def test_the_mixture_is_unbiased_over_every_sample(getkey: GetKey, expert_sample
 
 
 @pytest.mark.parametrize("offset", [1e4, -3e5])
-def test_a_common_offset_does_not_round_h(getkey: GetKey, offset: float) -> None:
+def test_a_common_offset_does_not_round_h(offset: float) -> None:
     """An energy's unknown constant: E[HR] − E[H]E[R] would lose every digit in float32."""
-    h = jnp.round(16 * jax.random.normal(getkey(), (NUM, HORIZON))) / 16  # exact beside the offset
-    rewards = jax.random.normal(getkey(), (NUM, HORIZON))
+    h, features = batch()
+    h, rewards = jnp.round(16 * h) / 16, features[..., 0]  # h is exact beside the offset
     weights = jnp.full(NUM, 1 / NUM)
     others = (h[:3], rewards[:3])
     offset_others = (others[0] + offset, others[1])
@@ -193,18 +191,20 @@ def test_a_common_offset_does_not_round_h(getkey: GetKey, offset: float) -> None
         np.testing.assert_allclose(moved, plain, rtol=0.01)
 
 
-def test_large_rewards_do_not_round(getkey: GetKey) -> None:
-    h, rewards = jax.random.normal(getkey(), (2, NUM, HORIZON))
+def test_large_rewards_do_not_round() -> None:
+    h, features = batch()
+    rewards = features[..., 0]
     np.testing.assert_allclose(
         covariance_loss(h, rewards + 1000.0), covariance_loss(h, rewards), rtol=1e-3
     )
 
 
-def test_saturated_ratios_stay_finite(getkey: GetKey) -> None:
+def test_saturated_ratios_stay_finite() -> None:
     """χ² at log-ratios of ±80, T = 30: each −3.4e38, their sum would be −∞, and ∞ − ∞ NaN."""
-    log_ratios = 80 * jnp.sign(jax.random.normal(getkey(), (20, 30)))
-    features = jax.random.normal(getkey(), (20, 30, FEATURES))
-    h = ChiSquared().h(log_ratios)
+    generator = np.random.default_rng(0)
+    log_ratios = generator.choice([-80.0, 80.0], size=(20, 30))
+    features = jnp.asarray(generator.normal(size=(20, 30, FEATURES)), float)
+    h = ChiSquared().h(jnp.asarray(log_ratios, float))
     losses = (
         lambda w: covariance_loss(h, features @ w),
         lambda w: exact_covariance_loss(h, features @ w, jnp.full(20, 1 / 20)),

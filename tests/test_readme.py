@@ -22,12 +22,15 @@ def blocks(language, text=README):
 
 def test_python_example_runs(tmp_path, monkeypatch):
     (code,) = blocks("python")
-    shorter = code.replace("env_steps=100_000", "env_steps=3_000, collect=SHORT")
+    shorter = code.replace("env_steps=100_000", "env_steps=3_000, collect=SHORT, evaluation=FEW")
     assert shorter != code
     monkeypatch.chdir(tmp_path)
-    from firl.config import CollectConfig
+    from firl.config import CollectConfig, EvaluationConfig
 
-    names: dict = {"SHORT": CollectConfig(random_episodes=1, rollouts=4, updates=5)}
+    names: dict = {
+        "SHORT": CollectConfig(random_episodes=1, rollouts=4, updates=5),
+        "FEW": EvaluationConfig(episodes=3, expert_samples=100),
+    }
     exec(compile(shorter, "README.md", "exec"), names)
     rewards = names["learned"].reward(np.array([[0.0], [np.pi]]))
     assert rewards.shape == (2,)

@@ -99,7 +99,7 @@ class EvaluationConfig:
 
     every: int = 10
     """Iterations between evaluations; the last iteration is always evaluated."""
-    episodes: int = 1000
+    episodes: int = 100
     """Episodes of the stochastic policy."""
     expert_samples: int = 10_000
     """Samples of the expert's density to compare with."""

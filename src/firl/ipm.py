@@ -70,7 +70,8 @@ def median_distance(states: Float[Array, "n d"], *, max_states: int = 1000) -> F
     median to a fraction of a percent.
     """
     states = states[:: -(-states.shape[0] // max_states)]
-    distances = jnp.sqrt(_square_distances(states, states))
+    # By differences: equal states must be at a distance of exactly zero to be left out.
+    distances = jnp.linalg.norm(states[:, None] - states[None], axis=-1)
     median = jnp.nanmedian(jnp.where(distances > 0, distances, jnp.nan))
     return jnp.where(jnp.isnan(median), 1.0, median)
 

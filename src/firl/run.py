@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from firl.checkpoint import load_tree, save_tree
+from firl.checkpoint import load_about, load_tree, save_tree
 from firl.config import TrainConfig
 from firl.errors import LearningDiverged, unknown
 from firl.evaluation import first_non_finite, make_evaluation
@@ -51,7 +51,10 @@ def train(problem: Problem, config: TrainConfig, out: Path, resume: bool) -> Ite
     with open(run.metrics, "ab", buffering=0) as metrics, Events(run.path, progress) as events:
         while progress["env_steps"] < config.env_steps:
             iteration = progress["iteration"]
-            state, info = method.step(jax.random.fold_in(keys[_STEP], iteration), state)
+            try:
+                state, info = method.step(jax.random.fold_in(keys[_STEP], iteration), state)
+            except LearningDiverged as error:  # of a policy whose actions are NaN
+                raise _diverged(run, iteration, str(error)) from error
             row: Row = {"iteration": iteration, "env_steps": int(state.env_steps)}
             row |= {name: float(value) for name, value in info.items()}
             _check_finite(run, row, state)
@@ -94,9 +97,13 @@ def _check_finite(run: RunDir, row: Row, state: State) -> None:
     """Stop at the first NaN or Inf in what was logged or learned."""
     odd = next((n for n, v in row.items() if isinstance(v, float) and not np.isfinite(v)), None)
     odd = odd or first_non_finite(eqx.filter((state.agent, state.reward), eqx.is_inexact_array))
-    if odd is None:
-        return
+    if odd is not None:
+        raise _diverged(run, row["iteration"], f"{odd} is not finite")
+
+
+def _diverged(run: RunDir, iteration: int, what: str) -> LearningDiverged:
     last = "there is no checkpoint before it"
     if run.checkpoint.exists():
-        last = f"the last good checkpoint is {run.checkpoint}"
-    raise LearningDiverged(f"Iteration {row['iteration']}: {odd} is not finite; {last}.")
+        before = load_about(run.checkpoint)["iteration"]
+        last = f"the last good checkpoint is {run.checkpoint}, of iteration {before}"
+    return LearningDiverged(f"Iteration {iteration}: {what.rstrip('.')}; {last}.")

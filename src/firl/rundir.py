@@ -185,6 +185,6 @@ def describe_run(problem: Problem, config: TrainConfig) -> dict[str, Any]:
         "act_dim": simulator.act_dim,
         "state_centre": scaling.centre,
         "state_scale": scaling.scale,
-        "action_low": [-1.0] * simulator.act_dim,
-        "action_high": [1.0] * simulator.act_dim,
+        "action_low": simulator.action_bounds[0],
+        "action_high": simulator.action_bounds[1],
     }

@@ -90,6 +90,11 @@ class Simulator(Protocol):
     act_dim: int
     horizon: int
 
+    @property
+    def action_bounds(self) -> tuple[list[float], list[float]]:
+        """What −1 and 1 mean to the environment, per coordinate."""
+        ...
+
     def rollout(self, key: PRNGKeyArray, policy: Policy, num: int) -> Trajectories:
         """Run `num` fresh episodes, the same ones for the same key."""
         ...

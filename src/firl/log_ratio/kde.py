@@ -10,9 +10,9 @@ those that are far.
 
 import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
-from equinox import Module, field, filter_jit
 from jaxtyping import Array, Float
 
 from firl.log_ratio.kernels import AbstractKernel
@@ -33,7 +33,7 @@ _PASSES = 64
 3e-5 of the total, in two levels 1e-6."""
 
 
-class KernelDensity(Module):
+class KernelDensity(eqx.Module):
     """ρ(s) = Σ_i K(|s − s_i| / h) / (m h^d ∫K), and never less than `floor` of one summand.
 
     Near a wall at which states pile up it underestimates, as bumps stick out beyond the wall.
@@ -44,7 +44,7 @@ class KernelDensity(Module):
     bandwidth: Float[Array, ""]
     """h."""
     kernel: AbstractKernel
-    floor: float = field(static=True)
+    floor: float = eqx.field(static=True)
     """The least that Σ_i K may be, in samples.
 
     Where the agent has never been the sum is zero and its log −∞ (what scikit-learn returns),
@@ -75,12 +75,12 @@ class KernelDensity(Module):
         self.points, self.kernel, self.floor = points, kernel, floor
         self.bandwidth = jnp.asarray(bandwidth, dtype=points.dtype)
 
-    @filter_jit
+    @eqx.filter_jit
     def log_prob(self, queries: Float[Array, "n d"]) -> Float[Array, "n"]:
         """Log-density at each query. A query that is one of the points counts itself."""
         return self._log_density(self._sum_heights(queries), self.points.shape[0])
 
-    @filter_jit
+    @eqx.filter_jit
     def log_prob_at_points(self) -> Float[Array, "m"]:
         """Log-density at each point, as estimated from all the others.
 

@@ -153,6 +153,7 @@ class Descent(Protocol):
 
 def make_descent(config: RewardConfig, reward_loss: RewardLoss) -> Descent:
     """`config.gradient_steps` steps on the same signal, compiled once per shape."""
+
     @eqx.filter_jit
     def descend(
         reward: RewardNet,

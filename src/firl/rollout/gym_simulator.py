@@ -54,6 +54,11 @@ class GymSimulator:
         self._batch, default = _make_batch(env, make, first)
         self._num_envs = default if num_envs is None else num_envs
 
+    @property
+    def action_bounds(self) -> tuple[list[float], list[float]]:
+        """The bounds of the environment's action space."""
+        return self._actions.low.tolist(), self._actions.high.tolist()
+
     def rollout(self, key: PRNGKeyArray, policy: Policy, num: int) -> Trajectories:
         """Run `num` fresh episodes, the same ones for the same key."""
         k_seeds, k_policy = jr.split(key)

@@ -81,6 +81,11 @@ class JaxSimulator:
         self.obs_dim, self.act_dim = dynamics.obs_dim, dynamics.act_dim
         self.horizon = dynamics.horizon
 
+    @property
+    def action_bounds(self) -> tuple[list[float], list[float]]:
+        """Dynamics in JAX take actions in [−1, 1] as they are."""
+        return [-1.0] * self.act_dim, [1.0] * self.act_dim
+
     def rollout(self, key: PRNGKeyArray, policy: Policy, num: int) -> Trajectories:
         """Run `num` fresh episodes, the same ones for the same key."""
         return _simulate(self.dynamics, key, policy, num)
