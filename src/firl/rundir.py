@@ -169,7 +169,7 @@ def git_revision() -> str | None:
         # Only our own repository counts: an installed copy may lie inside somebody else's.
         if Path(git("rev-parse", "--show-toplevel"), "src", "firl") != here:
             return None
-        return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain") else "")
+        return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "--", ".") else "")
     except (OSError, subprocess.CalledProcessError):
         return None
 
