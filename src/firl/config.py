@@ -55,7 +55,10 @@ class RewardConfig:
     soft_bound: bool = True
     """Bound by b·tanh(x/b), whose gradient never dies; otherwise clamp, as the paper does."""
     learning_rate: float = 1e-3
-    """Adam's step size."""
+    """Adam's step size, at the start."""
+    anneal_to: float = 0.1
+    """Share of the step size that is left at the end of the budget, to which it falls linearly: a
+    constant one never comes to rest."""
     weight_decay: float = 0.0
     """ℓ2 penalty on the weights, added to the gradient."""
     gradient_steps: int = 2
@@ -157,6 +160,10 @@ class TrainConfig:
         for option, value in positive.items():
             if not 0 < value < float("inf"):
                 raise FirlError(f"{option} is {value}, but must be positive and finite.")
+        if not 0 <= self.reward.anneal_to <= 1:
+            raise FirlError(
+                f"--reward.anneal-to is {self.reward.anneal_to}, but must be in [0, 1]."
+            )
         if self.collect.rollouts < 2:
             raise FirlError(
                 f"--collect.rollouts is {self.collect.rollouts}, but a covariance needs at least 2."

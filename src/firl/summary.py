@@ -13,13 +13,13 @@ Row = dict[str, Any]
 
 
 def finish(run: RunDir, problem: Problem, status: str) -> Row:
-    """Write summary.json and, for a run that went through, picture.png."""
+    """Write picture.png, for a run that went through, and then summary.json."""
+    from firl.plotting.picture import draw_run  # which needs the API, which needs this
+
+    if status == "done":
+        draw_run(run, problem)
     row = summarise(run, status)
     write_atomically(run.summary, to_json(row))
-    if status == "done" and problem.arena is not None:
-        from firl.plotting.picture import draw_run
-
-        draw_run(run, problem)
     return row
 
 

@@ -154,6 +154,7 @@ def _density_paper(bandwidth: float) -> Settings:
                 bound=10.0,
                 soft_bound=False,
                 learning_rate=1e-3,
+                anneal_to=1.0,
                 gradient_steps=2,
             ),
             sac=_density_sac(),

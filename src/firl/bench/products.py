@@ -12,6 +12,8 @@ from firl.bench.setting import Contender, Setting
 _REPEATS = 50
 """Updates in one call, so that calling costs nothing."""
 
+Pairs = list[tuple[Float[Array, "m k"], Float[Array, "k n"]]]
+
 
 def products(setting: Setting) -> Counter[tuple[int, int, int]]:
     """How many products [m, k] × [k, n] one update takes, with two hidden layers.
@@ -49,28 +51,24 @@ def flops(setting: Setting) -> int:
 
 def bare_products(setting: Setting, precision: str) -> Contender:
     """These products with operands at hand; hidden × hidden ones in `precision`."""
-    key, pairs = jr.key(0), []
+    key = jr.key(0)
+    pairs: Pairs = []
     for (m, k, n), times in sorted(products(setting).items()):
-        dtype = jnp.dtype(precision) if min(m, k, n) >= setting.hidden else jnp.dtype("float32")
-        if {m, k, n} <= {setting.batch_size, setting.hidden}:
-            dtype = jnp.dtype(precision)
+        inner = {m, k, n} <= {setting.batch_size, setting.hidden}
+        dtype = jnp.dtype(precision) if inner else jnp.dtype("float32")
         for _ in range(times):
             key, k_left, k_right = jr.split(key, 3)
             left, right = jr.normal(k_left, (m, k)), jr.normal(k_right, (k, n))
             pairs.append((left.astype(dtype), right.astype(dtype)))
 
-    @jax.jit
-    def repeated(pairs: list[tuple[Array, Array]]) -> Float[Array, ""]:
-        def once(_: Array, total: Float[Array, ""]) -> Float[Array, ""]:
-            # barriers: operands might change and results might be used, as far as XLA can see
-            operands, total = jax.lax.optimization_barrier((pairs, total))
-            results = [
-                jnp.matmul(left, right, preferred_element_type=jnp.float32)
-                for left, right in operands
-            ]
-            results = jax.lax.optimization_barrier(results)
-            return total + sum(result[0, 0] for result in results)
+    def once(_: Array, carry: tuple[Pairs, Float[Array, ""]]) -> tuple[Pairs, Float[Array, ""]]:
+        # barriers: operands might change and results might be used, as far as XLA can see
+        pairs, total = jax.lax.optimization_barrier(carry)
+        results = jax.lax.optimization_barrier(
+            [jnp.matmul(*pair, preferred_element_type=jnp.float32) for pair in pairs]
+        )
+        return pairs, total + sum(result[0, 0] for result in results)
 
-        return jax.lax.fori_loop(0, _REPEATS, once, jnp.zeros(()))
-
-    return Contender(lambda: jax.block_until_ready(repeated(pairs)), _REPEATS)
+    repeated = jax.jit(lambda carry: jax.lax.fori_loop(0, _REPEATS, once, carry)[1])
+    carry = (pairs, jnp.zeros(()))
+    return Contender(lambda: jax.block_until_ready(repeated(carry)), _REPEATS)

@@ -80,10 +80,14 @@ class Progress:
     def summarise(self, run: "Run") -> None:
         """Say how it ended and what was written."""
         summary = run.summary
+        scores = [
+            f"{name.replace('_kl', ' KL')} {summary[name]:.3f}"
+            for name in ("forward_kl", "reverse_kl")
+            if summary[name] is not None
+        ]
         self._console.print(
-            f"done in {summary['wall_seconds']:.0f} s: forward KL {summary['forward_kl']:.3f}, "
-            f"reverse KL {summary['reverse_kl']:.3f} (nats, last 10 % of training), "
-            f"{summary['env_steps']:,} environment steps"
+            f"done in {summary['wall_seconds']:.0f} s and {summary['env_steps']:,} environment "
+            f"steps: {', '.join(scores)} (nats, last 10 % of training)"
         )
         self._console.print(f"picture  {run.path / 'picture.png'}", soft_wrap=True)
         self._console.print(f"run      {run.path}", soft_wrap=True)

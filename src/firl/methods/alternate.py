@@ -119,7 +119,10 @@ def alternate(
         filled = min(int(state.window_filled) + 1, collect.window)
         states = jnp.concatenate(list(recent[:filled]))
         carry, values, signal_info = signal.fit(k_signal, state.signal, states)
-        reward, optimiser, reward_info = descend(state.reward, state.optimiser, values, states)
+        share_done = jnp.minimum(env_steps / config.env_steps, 1.0)
+        reward, optimiser, reward_info = descend(
+            state.reward, state.optimiser, values, states, share_done
+        )
 
         info = named("sac", sac_info) | signal_info | reward_info
         return AlternatingState(
@@ -146,6 +149,7 @@ class Descent(Protocol):
         optimiser: Adam,
         values: Float[Array, "n T"],
         states: Float[Array, "n T d"],
+        share_done: Float[Array, ""],
     ) -> tuple[RewardNet, Adam, Info]:
         """Take the iteration's gradient steps."""
         ...
@@ -160,7 +164,9 @@ def make_descent(config: RewardConfig, reward_loss: RewardLoss) -> Descent:
         optimiser: Adam,
         values: Float[Array, "n T"],
         states: Float[Array, "n T d"],
+        share_done: Float[Array, ""],
     ) -> tuple[RewardNet, Adam, Info]:
+        step_size = config.learning_rate * (1.0 - (1.0 - config.anneal_to) * share_done)
         params, static = eqx.partition(reward, eqx.is_inexact_array)
 
         def loss_of(params: PyTree[Array]) -> tuple[Float[Array, ""], Float[Array, "n T"]]:
@@ -175,7 +181,7 @@ def make_descent(config: RewardConfig, reward_loss: RewardLoss) -> Descent:
             logged = (loss, optax.tree.norm(gradient), jnp.mean(rewards))
             # The ℓ2 penalty is part of the gradient, as in the paper, not AdamW's decay.
             gradient = jax.tree.map(lambda g, p: g + config.weight_decay * p, gradient, params)
-            params, optimiser = optimiser.descend(params, gradient, config.learning_rate)
+            params, optimiser = optimiser.descend(params, gradient, step_size)
             return (params, optimiser), logged
 
         (params, optimiser), (loss, norm, mean) = jax.lax.scan(

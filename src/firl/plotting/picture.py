@@ -3,54 +3,97 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
+from firl.api import Learned, load
 from firl.evaluation import visited_states
+from firl.expert.regions import AbstractRegion
 from firl.methods.base import Problem
-from firl.plotting.style import figure, heat_map, show_image
+from firl.plotting.style import COLOURS, figure, heat_map, show_image
 from firl.rundir import RunDir
 
 _EPISODES = 1000
-"""As many as the paper evaluates."""
+"""As many as the paper evaluates, unless the run evaluates fewer."""
 _BINS = 60
 """Of the histogram of visited states, per side: about ten states in each bin on average."""
 
 
 def draw_run(run: RunDir, problem: Problem) -> None:
-    """Write the run's picture.png."""
-    from firl.api import load
-
-    arena = problem.arena
-    if arena is None or problem.state_dim != 2:
-        return
+    """Write the run's picture.png; of more than two coordinates, only the curves."""
     learned = load(run.path)
-    states, _ = visited_states(
-        problem, learned.stochastic_policy, jax.random.key(learned.config.seed), _EPISODES
+    episodes = min(_EPISODES, learned.config.evaluation.episodes)
+    key = jax.random.key(learned.config.seed)
+    states, _ = visited_states(problem, learned.stochastic_policy, key, episodes)
+    panels = {1: _draw_line, 2: _draw_plane}.get(problem.state_dim)
+    if problem.arena is None or panels is None:
+        with figure(4.0, 3.0, run.picture) as drawn:
+            _draw_kl(drawn.subplots(), run)
+        return
+    with figure(13.0, 3.0, run.picture) as drawn:
+        _draw_kl(panels(drawn, problem, problem.arena, learned, states), run)
+
+
+def _draw_plane(
+    drawn: Figure,
+    problem: Problem,
+    arena: AbstractRegion,
+    learned: Learned,
+    states: Float[np.ndarray, "m 2"],
+) -> Axes:
+    """Heat-maps; target and visits on one scale. Returns the axes that are left."""
+    rest: Axes
+    target_axes, visited_axes, reward_axes, rest = drawn.subplots(
+        1, 4, width_ratios=(1, 1, 1, 1.15)
     )
+    image = heat_map(target_axes, arena, lambda x: _density(problem, x), colours="viridis")
+    target_axes.set_title("target density")
     low, high = np.asarray(arena.bounds())
     counts, *_ = np.histogram2d(
         states[:, 1], states[:, 0], bins=_BINS, range=[(low[1], high[1]), (low[0], high[0])]
     )
     visited = counts / counts.sum() / np.prod((high - low) / _BINS)
+    show_image(visited_axes, arena, visited, colours="viridis", highest=image.get_clim()[1])
+    visited_axes.set_title("visited states")
+    heat_map(reward_axes, arena, learned.reward, colours="inferno")
+    reward_axes.set_title("learned reward")
+    return rest
 
-    with figure(13.0, 3.0, run.picture) as drawn:
-        target_axes, visited_axes, reward_axes, curve_axes = drawn.subplots(
-            1, 4, width_ratios=(1, 1, 1, 1.15)
-        )
-        image = heat_map(
-            target_axes,
-            arena,
-            lambda points: np.exp(np.asarray(problem.expert.log_prob(jnp.asarray(points)))),
-            colours="viridis",
-        )
-        target_axes.set_title("target density")
-        show_image(visited_axes, arena, visited, colours="viridis", highest=image.get_clim()[1])
-        visited_axes.set_title("visited states")
-        heat_map(reward_axes, arena, learned.reward, colours="inferno")
-        reward_axes.set_title("learned reward")
-        rows = [row for row in run.read_metrics() if "eval/forward_kl" in row]
-        steps = [row["env_steps"] for row in rows]
-        for name, label in (("forward_kl", "forward"), ("reverse_kl", "reverse")):
-            curve_axes.plot(steps, [row[f"eval/{name}"] for row in rows], label=label)
-        curve_axes.axhline(0.0, color="0.7", linewidth=0.8, zorder=0)
-        curve_axes.set(title="KL to the target (nats)", xlabel="environment steps")
-        curve_axes.legend()
+
+def _draw_line(
+    drawn: Figure,
+    problem: Problem,
+    arena: AbstractRegion,
+    learned: Learned,
+    states: Float[np.ndarray, "m 1"],
+) -> Axes:
+    """The same of a single coordinate. Returns the axes that are left."""
+    rest: Axes
+    density_axes, reward_axes, rest = drawn.subplots(1, 3)
+    (low,), (high,) = np.asarray(arena.bounds())
+    x = np.linspace(low, high, 401, dtype=np.float32)[:, None]
+    density_axes.hist(
+        states[:, 0], bins=_BINS, range=(low, high), density=True, color="0.8", label="visited"
+    )
+    density_axes.plot(x, _density(problem, x), label="target")
+    density_axes.set_title("densities")
+    density_axes.legend()
+    reward_axes.plot(x, learned.reward(x), color=COLOURS[1])
+    reward_axes.set_title("learned reward")
+    return rest
+
+
+def _density(problem: Problem, points: Float[np.ndarray, "m d"]) -> Float[np.ndarray, "m"]:
+    return np.asarray(np.exp(problem.expert.log_prob(jnp.asarray(points))))
+
+
+def _draw_kl(axes: Axes, run: RunDir) -> None:
+    rows = run.read_metrics()
+    for name, label in (("forward_kl", "forward"), ("reverse_kl", "reverse")):
+        known = [(row["env_steps"], row[f"eval/{name}"]) for row in rows if f"eval/{name}" in row]
+        if known:
+            axes.plot(*zip(*known, strict=True), label=label)
+    axes.axhline(0.0, color="0.7", linewidth=0.8, zorder=0)
+    axes.set(title="KL to the target (nats)", xlabel="environment steps")
+    axes.legend()

@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
 """The paper's own values, which every implementation of SAC keeps."""
@@ -23,7 +23,10 @@ class Adam(eqx.Module):
         return cls(zeros, jax.tree.map(jnp.copy, zeros), jnp.zeros((), jnp.int32))
 
     def descend(
-        self, parameters: PyTree[Array], gradient: PyTree[Array], learning_rate: float
+        self,
+        parameters: PyTree[Array],
+        gradient: PyTree[Array],
+        learning_rate: float | Float[Array, ""],
     ) -> tuple[PyTree[Array], "Adam"]:
         """One step down the gradient."""
         count = self.count + 1
