@@ -23,6 +23,7 @@ BAD = {
     "option without value": (["train", TASK, "--seed"], "--seed"),
     "zero budget": (["train", TASK, "--env-steps", "0"], "--env-steps is 0, but must be positive"),
     "negative budget": (["train", TASK, "--env-steps", "-5"], "--env-steps is -5"),
+    "budget that exploration uses up": (["train", TASK, "--env-steps", "150"], "use up"),
     "negative seed": (["train", TASK, "--seed", "-1"], "--seed is -1"),
     "zero bandwidth": (["train", TASK, "--ratio.bandwidth", "0"], "--ratio.bandwidth is 0"),
     "nan learning rate": (["train", TASK, "--sac.learning-rate", "nan"], "--sac.learning-rate"),

@@ -11,7 +11,14 @@ from tensorboardX.record_writer import masked_crc32c
 
 import firl
 from firl.cli import main
-from firl.config import CollectConfig, EvaluationConfig, RewardConfig, SACConfig, TrainConfig
+from firl.config import (
+    CollectConfig,
+    EvaluationConfig,
+    RatioConfig,
+    RewardConfig,
+    SACConfig,
+    TrainConfig,
+)
 from firl.errors import FirlError, LearningDiverged
 from firl.rundir import RunDir
 from firl.tasks import TASKS, configure
@@ -22,6 +29,7 @@ TINY = TrainConfig(
     checkpoint_every=2,
     collect=CollectConfig(random_episodes=1, rollouts=10, updates=5),
     reward=RewardConfig(hidden=(8,)),
+    ratio=RatioConfig(bandwidth=0.2),
     sac=SACConfig(hidden=(8, 8), batch_size=16, buffer_size=500, temperature=1.0),
     evaluation=EvaluationConfig(every=3, episodes=10, expert_samples=100),
 )
@@ -173,7 +181,7 @@ def test_every_preset_trains(task, preset, tmp_path):
     config = configure(task, preset)
     small = replace(
         config,
-        env_steps=1,
+        env_steps=30 * 5 + 1,
         collect=replace(config.collect, rollouts=10, updates=3),
         evaluation=replace(config.evaluation, episodes=10, expert_samples=100),
     )

@@ -15,10 +15,10 @@ import numpy as np
 
 from firl.checkpoint import load_about, load_tree, save_tree
 from firl.config import TrainConfig
-from firl.errors import LearningDiverged, unknown
+from firl.errors import FirlError, LearningDiverged, unknown
 from firl.evaluation import first_non_finite, make_evaluation
 from firl.methods import METHODS
-from firl.methods.base import Problem, State
+from firl.methods.base import Method, Problem, State
 from firl.rundir import RunDir, describe_run, to_json
 from firl.tensorboard import Events
 
@@ -33,7 +33,23 @@ def train(problem: Problem, config: TrainConfig, out: Path, resume: bool) -> Ite
     if config.method not in METHODS:
         raise unknown("method", config.method, METHODS)
     method = METHODS[config.method](problem, config)  # refuses what it cannot do
+    random_steps = config.collect.random_episodes * problem.simulator.horizon
+    if config.env_steps <= random_steps:
+        raise FirlError(
+            f"--env-steps is {config.env_steps}, which {config.collect.random_episodes} random "
+            f"episodes of {problem.simulator.horizon} steps use up: raise it, or lower "
+            "--collect.random-episodes."
+        )
     run = open_run(problem, config, out, resume)
+    try:
+        yield from _train(problem, config, method, run)
+    finally:
+        run.release()
+
+
+def _train(
+    problem: Problem, config: TrainConfig, method: Method[Any], run: RunDir
+) -> Iterator[Row]:
     root = jax.random.key(config.seed)
     keys = [jax.random.fold_in(root, stream) for stream in range(4)]
     evaluate = make_evaluation(problem, config.evaluation, keys[_EXPERT])

@@ -79,10 +79,13 @@ def trajectory_law(mdp: TabularMDP, rewards: Float[Array, "S"]) -> Chain:
     ) -> tuple[Float[Array, "S"], Float[Array, "S S"]]:
         gain = jnp.broadcast_to(rewards / mdp.temperature + value, mdp.kernel.shape)
         before = logsumexp(gain, axis=1, b=mdp.kernel)
-        return before, mdp.kernel * jnp.exp(gain - before[:, None])
+        # Where K is 0 the exponent is of any size, and 0 · ∞ would be NaN.
+        exponent = jnp.where(mdp.kernel > 0, gain - before[:, None], 0.0)
+        return before, mdp.kernel * jnp.exp(exponent)
 
     value, steps = _backwards(backward, rewards, mdp.horizon)
-    return Chain(mdp.initial * jnp.exp(value - logsumexp(value, b=mdp.initial)), steps)
+    exponent = jnp.where(mdp.initial > 0, value - logsumexp(value, b=mdp.initial), 0.0)
+    return Chain(mdp.initial * jnp.exp(exponent), steps)
 
 
 def soft_optimal_policy(mdp: TabularMDP, rewards: Float[Array, "S"]) -> Float[Array, "T S A"]:

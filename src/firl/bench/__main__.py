@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from firl.bench.table import page
@@ -20,22 +21,29 @@ def main() -> None:
     for sentence in missing():
         print(sentence, file=sys.stderr)
     several = len(os.sched_getaffinity(0)) > 1
-    rows = []
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    rows: list[dict[str, object]] = []
     for cores in ("one", "all") if several else ("one",):
         print(f"Measuring on {cores} of the cores …", file=sys.stderr)
-        rows += _rows(cores, arguments.repetitions)
-    arguments.out.mkdir(parents=True, exist_ok=True)
+        for row in _rows(cores, arguments.repetitions):
+            rows.append(row)
+            print(row["hidden"], row["batch_size"], row["microseconds"], file=sys.stderr)
     (arguments.out / "rows.json").write_text(json.dumps(rows, indent=1) + "\n")
     table = page(rows, _processor())
     (arguments.out / "table.md").write_text(table)
     print(table)
 
 
-def _rows(cores: str, repetitions: int) -> list[dict[str, object]]:
-    child = [sys.executable, "-m", "firl.bench.child"]
-    child += ["--cores", cores, "--repetitions", str(repetitions)]
-    finished = subprocess.run(child, check=True, stdout=subprocess.PIPE, text=True)
-    return [json.loads(line) for line in finished.stdout.splitlines() if line.startswith("{")]
+def _rows(cores: str, repetitions: int) -> Iterator[dict[str, object]]:
+    command = [sys.executable, "-m", "firl.bench.child"]
+    command += ["--cores", cores, "--repetitions", str(repetitions)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        for line in child.stdout:
+            if line.startswith("{"):
+                yield json.loads(line)
+    if child.returncode:
+        raise subprocess.CalledProcessError(child.returncode, command)
 
 
 def _processor() -> str:

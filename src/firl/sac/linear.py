@@ -34,12 +34,12 @@ def _backward(
     dtype: np.dtype, saved: Saved, gradient: Float[Array, "batch out"]
 ) -> tuple[Float[Array, "batch in"], Float[Array, "in out"]]:
     x, weight = saved
-    if gradient.shape[1] == 1:  # no product at all
-        to_weight = jnp.sum(x * gradient, axis=0)[:, None]
+    if gradient.shape[1] == 1:  # no product of matrices; fused into one, its sum would be slow
+        to_weight = jnp.sum(jax.lax.optimization_barrier(x * gradient), axis=0)[:, None]
     elif x.shape[1] <= gradient.shape[1]:  # transpose whichever is narrower
         to_weight = _dot(_transposed(x).astype(dtype), gradient.astype(dtype), 0)
     else:
-        to_weight = _dot(_transposed(gradient).astype(dtype), x.astype(dtype), 0).T
+        to_weight = _transposed(_dot(_transposed(gradient).astype(dtype), x.astype(dtype), 0))
     return _dot(gradient.astype(dtype), weight.astype(dtype), 1), to_weight
 
 
