@@ -181,18 +181,18 @@ def test_a_warm_start_helps_and_a_fit_repeats() -> None:
 
 def test_coinciding_samples_are_no_accident() -> None:
     """All states the same: no spread to measure in, and nothing to tell apart."""
-    point = jnp.ones((4, 2))
-    metric = Wasserstein(num_steps=5)
+    point = jnp.ones((20, 2))
+    metric = Wasserstein(num_steps=2)
     _, critic, info = metric.fit(KEY, metric.init(KEY, 2), point, point)
-    assert float(info.distance) == 0.0
+    assert abs(float(info.distance)) < 1e-6
     assert np.all(np.isfinite(critic(point)))
 
 
 @pytest.mark.parametrize("metric", [MMD(), Wasserstein()], ids=["mmd", "w1"])
 def test_descending_raises_the_reward_where_the_expert_is(metric: MMD | Wasserstein) -> None:
     """−D in the place of h: trajectories nearer to the expert get more reward."""
-    agent = normal(0, 40, 10, 1) + normal(2, 40, 1, 1)
-    expert = normal(1, 400, 1) + 2
+    agent = normal(0, 200, 10, 1) + normal(2, 200, 1, 1)
+    expert = normal(1, 2000, 1) + 2
     warm = metric.init(KEY, 1)
     _, critic, _ = metric.fit(KEY, warm, jnp.asarray(expert), jnp.asarray(agent.reshape(-1, 1)))
     slope = jax.grad(lambda w: covariance_loss(-critic(jnp.asarray(agent)), w * agent[..., 0]))(1.0)

@@ -1,6 +1,7 @@
 """One suite over every method and divergence: what they all promise."""
 
 import dataclasses
+import functools
 
 import equinox as eqx
 import jax
@@ -26,6 +27,7 @@ from firl.expert.truncated import Truncated
 from firl.methods import METHODS
 from firl.methods.base import Method, Problem
 from firl.methods.f_irl import METRICS
+from firl.methods.maxent_irl import plain_loss, self_normalised_loss
 from firl.rollout import JaxSimulator
 from firl.types import Columns
 
@@ -145,12 +147,29 @@ class Energy(AbstractDensity):
 @pytest.mark.parametrize(("method", "divergence"), KINDS)
 def test_energy_is_enough_for_reverse_kl_alone(method, divergence):
     energy = problem()._replace(expert=Energy())
-    if divergence == "rkl":
+    if divergence == "rkl" or method == "maxent":
         built = make(method, divergence, of=energy)
         built.step(jax.random.key(1), built.init(jax.random.key(0)))
     else:
         with pytest.raises(FirlError, match=r"needs|sampled"):
             make(method, divergence, of=energy)
+
+
+def test_plain_importance_weights_need_a_normalised_density():
+    plain = dataclasses.replace(SMALL, ratio=RatioConfig(bandwidth=0.3, self_normalise=False))
+    make("maxent", "fkl", plain)
+    with pytest.raises(FirlError, match="needs a normalised density"):
+        make("maxent", "fkl", plain, of=problem()._replace(expert=Energy()))
+
+
+def test_importance_weights_are_paid_where_they_are_large():
+    signal = jnp.log(jnp.array([[0.5, 1.0], [0.5, 2.0]]))
+    for loss in (plain_loss, self_normalised_loss):
+        gradient = jax.grad(functools.partial(loss, signal))(jnp.zeros((2, 2)))
+        assert jnp.allclose(gradient.sum(), 0.0, atol=1e-6), "these weights average to one"
+        assert jnp.allclose(gradient, (1 - jnp.exp(signal)) / 4, atol=1e-6)
+    shifted = jax.grad(lambda r: self_normalised_loss(signal - 9.0, r))(jnp.zeros((2, 2)))
+    assert jnp.allclose(shifted, (1 - jnp.exp(signal)) / 4, atol=1e-6)
 
 
 def test_unknown_divergence_names_the_nearest():

@@ -76,6 +76,8 @@ class RatioConfig:
     """Shape of the kernel."""
     leave_one_out: bool = False
     """Leave each state's own kernel out of the density at that state."""
+    self_normalise: bool = True
+    """MaxEntIRL's importance weights sum to one; the paper's need not."""
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ def _density_paper(bandwidth: float) -> Settings:
                 learn_from_rollouts=False,
                 updates=300,
             ),
-            ratio=RatioConfig(bandwidth=bandwidth),
+            ratio=RatioConfig(bandwidth=bandwidth, self_normalise=False),
             reward=RewardConfig(
                 hidden=(64, 64),
                 activation="relu",

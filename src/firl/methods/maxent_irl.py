@@ -1,9 +1,14 @@
 """MaxEntIRL: descend the forward KL between trajectory laws (appendix C.1, eq. for densities).
 
-E_{ρ_E}[∇r] − E_{ρ_θ}[∇r] with the expert's term by importance sampling from the agent's states,
-so that a density is enough. The paper's T/α in front is a scale that Adam takes out; kept at 1.
+E_{ρ_E}[∇r] − E_{ρ_θ}[∇r], the expert's term by importance sampling from the agent's states so
+that a density is enough. The paper's T/α in front is a scale, which Adam takes out: left at 1.
+
+Its weights ρ_E/ρ̂_θ average to one only where the agent already covers the expert. Before, they
+average to nearly nothing, and all that is left is to push the reward down wherever the agent is,
+until it meets its bound. Weights that are divided by their own mean do not have that failure.
 """
 
+import jax
 import jax.numpy as jnp
 from jax.lax import stop_gradient
 from jaxtyping import Array, Float
@@ -15,21 +20,25 @@ from firl.methods.base import Method, Problem
 from firl.methods.signals import KnownDensitySignal
 
 
-def importance_sampled_loss(
+def plain_loss(signal: Float[Array, "n T"], rewards: Float[Array, "n T"]) -> Float[Array, ""]:
+    """E_{ρ_θ}[r] − E_{ρ_θ}[(ρ_E/ρ̂_θ) r], as the paper has it."""
+    return jnp.mean((1.0 - jnp.exp(stop_gradient(signal))) * rewards)
+
+
+def self_normalised_loss(
     signal: Float[Array, "n T"], rewards: Float[Array, "n T"]
 ) -> Float[Array, ""]:
-    """E_{ρ_θ}[r] − E_{ρ_θ}[(ρ_E/ρ̂_θ) r]: falls where the expert is and the agent is not."""
-    return jnp.mean((1.0 - jnp.exp(stop_gradient(signal))) * rewards)
+    """The same with weights that sum to one: a constant in r or in log ρ_E changes nothing."""
+    weights = jax.nn.softmax(stop_gradient(signal).ravel())
+    return jnp.mean(rewards) - jnp.sum(weights * rewards.ravel())
 
 
 def maxent(problem: Problem, config: TrainConfig) -> Method[AlternatingState]:
     """MaxEntIRL towards the problem's density."""
-    if not problem.expert.normalised:
+    loss = self_normalised_loss if config.ratio.self_normalise else plain_loss
+    if not (config.ratio.self_normalise or problem.expert.normalised):
         raise FirlError(
-            "--method maxent needs a normalised density, and this one is known up to a constant "
-            "only: take --method firl --divergence rkl, or normalise it with "
-            "firl.expert.normalise_on."
+            "--method maxent needs a normalised density where --ratio.no-self-normalise is given, "
+            "and this one is known up to a constant only: leave that option out."
         )
-    return alternate(
-        problem, config, KnownDensitySignal(problem.expert, config.ratio), importance_sampled_loss
-    )
+    return alternate(problem, config, KnownDensitySignal(problem.expert, config.ratio), loss)

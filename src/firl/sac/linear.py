@@ -1,8 +1,10 @@
 """Matrix products, laid out so that the fast kernels take all three that a layer needs.
 
 A layer y = x W needs y = x·W, dx = dy·Wᵀ and dW = xᵀ·dy. XLA's CPU library multiplies only
-where the left factor is contracted along its rows, which the third is not: left to itself it runs
-at three quarters of the speed, and with factors in bfloat16 it is not even run in bfloat16.
+where the left factor is contracted along its rows, which the third is not. Left to itself it runs
+at three quarters of the speed in float32, and what was meant for bfloat16 is computed in float32.
+So the left factor is transposed in memory first. XLA must not fold that transpose back into the
+product, which is what the layout constraints are for.
 """
 
 from functools import partial
@@ -34,12 +36,13 @@ def _backward(
     dtype: np.dtype, saved: Saved, gradient: Float[Array, "batch out"]
 ) -> tuple[Float[Array, "batch in"], Float[Array, "in out"]]:
     x, weight = saved
-    if gradient.shape[1] == 1:  # no product of matrices; fused into one, its sum would be slow
-        to_weight = jnp.sum(jax.lax.optimization_barrier(x * gradient), axis=0)[:, None]
-    elif x.shape[1] <= gradient.shape[1]:  # transpose whichever is narrower
+    if x.shape[1] <= gradient.shape[1]:  # transpose whichever is narrower
         to_weight = _dot(_transposed(x).astype(dtype), gradient.astype(dtype), 0)
-    else:
-        to_weight = _transposed(_dot(_transposed(gradient).astype(dtype), x.astype(dtype), 0))
+    elif gradient.shape[1] > 1:
+        rows = _dot(_transposed(gradient).astype(dtype), x.astype(dtype), 0)
+        to_weight = with_layout_constraint(rows, Layout((0, 1))).T
+    else:  # a column is a row already
+        to_weight = _dot(gradient.reshape(1, -1).astype(dtype), x.astype(dtype), 0).reshape(-1, 1)
     return _dot(gradient.astype(dtype), weight.astype(dtype), 1), to_weight
 
 
@@ -50,8 +53,7 @@ def _dot(left: Float[Array, "m k"], right: Float[Array, "..."], axis: int) -> Fl
 
 
 def _transposed(x: Float[Array, "m n"]) -> Float[Array, "n m"]:
-    """xᵀ in memory: without the constraint XLA folds the transpose back into the product."""
-    transposed: Array = jax.lax.optimization_barrier(with_layout_constraint(x.T, Layout((0, 1))))
+    transposed: Array = with_layout_constraint(x.T, Layout((0, 1)))
     return transposed
 
 

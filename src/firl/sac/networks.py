@@ -109,8 +109,8 @@ class ModePolicy(eqx.Module):
 class Critics(eqx.Module):
     """Q₁ and Q₂, which differ by their initialisation: their minimum is less optimistic."""
 
-    nets: MLP
-    """Both networks, stacked along a leading axis."""
+    nets: tuple[MLP, MLP]
+    """Apart rather than stacked: single products run faster than batches of two."""
 
     @classmethod
     def create(
@@ -123,16 +123,15 @@ class Critics(eqx.Module):
     ) -> "Critics":
         """A fresh pair."""
         sizes = (obs_dim + act_dim, *hidden, 1)
-        return cls(jax.vmap(lambda k: MLP.create(k, sizes, dtype))(jr.split(key)))
+        k_first, k_second = jr.split(key)
+        return cls((MLP.create(k_first, sizes, dtype), MLP.create(k_second, sizes, dtype)))
 
     def __call__(
         self, obs: Float[Array, "b o"], action: Float[Array, "b a"]
     ) -> Float[Array, "2 b"]:
         """Both values of each pair."""
         pairs = jnp.concatenate([obs, action], axis=-1)
-        pairs = jnp.broadcast_to(pairs[None], (2, *pairs.shape))
-        values: Float[Array, "2 b"] = jax.vmap(lambda net, x: net(x)[:, 0])(self.nets, pairs)
-        return values
+        return jnp.stack([net(pairs)[:, 0] for net in self.nets])
 
 
 def squashed_gaussian(
