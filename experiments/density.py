@@ -12,10 +12,14 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
+from threading import Lock
 from typing import NamedTuple
 
 from experiments import draw_density, store
 from firl.rundir import RunDir
+
+_COLLECTING = Lock()
+"""results/runs.jsonl is read, changed and written back."""
 
 SCRATCH = Path(__file__).resolve().parent.parent / "runs" / "experiments"
 SEEDS = (0, 1, 2)
@@ -84,7 +88,8 @@ def run_cell(cell: Cell, core: int) -> None:
         code = process.wait()
     if code == 2:
         raise SystemExit(f"{' '.join(words)} failed: see {SCRATCH / cell.name}.log")
-    row = store.collect(RunDir(out), cell.experiment)
+    with _COLLECTING:
+        row = store.collect(RunDir(out), cell.experiment)
     print(f"{cell.name}: {row['status']}, forward KL {row['forward_kl']}", flush=True)
 
 
