@@ -74,9 +74,9 @@ def problem(
     shape = jax.eval_shape(
         state_map, jax.ShapeDtypeStruct((1, simulator.obs_dim), np.float32)
     ).shape
-    if shape != (1, made.state_dim):
+    if shape != (1, density.dim):
         raise FirlError(
-            f"The density takes states of {made.state_dim} coordinates, but the environment's "
+            f"The density takes states of {density.dim} coordinates, but the environment's "
             f"matched state has shape {shape[1:]}: choose its columns with state=(…)."
         )
     return made

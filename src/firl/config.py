@@ -99,6 +99,61 @@ class CollectConfig:
 
 
 @dataclass(frozen=True)
+class ClassifierConfig:
+    """How log ρ_expert − log ρ_agent is estimated when the expert is given by demonstrations."""
+
+    hidden: tuple[int, ...] = (128, 128)
+    """Units in each hidden layer."""
+    learning_rate: float = 3e-4
+    """Adam's step size."""
+    weight_decay: float = 1e-4
+    """ℓ2 penalty on the weights, added to the gradient."""
+    batch_size: int = 256
+    """States of each side in a step."""
+    steps: int = 100
+    """Steps per iteration, from where the last iteration stopped."""
+    gradient_penalty: float = 10.0
+    """Weight of the squared excess of the slope between expert and agent."""
+    slope: float = 1.0
+    """What the slope may be without penalty, in logits per standard deviation of the expert."""
+    bound: float = 10.0
+    """Logits stay within ± this, softly."""
+
+
+@dataclass(frozen=True)
+class ImitationConfig:
+    """Which trajectories the reward's gradient is estimated from, given demonstrations."""
+
+    demonstrations: int = 1
+    """How many to use, in the order of the file: never the best ones."""
+    window: int = 10
+    """Episodes of the agent, its last ones."""
+    standardise: bool = True
+    """Divide h_f by its standard deviation, so that the penalties keep their weight against it."""
+    slope_penalty: float = 10.0
+    """Weight of the squared excess of the reward's slope between expert and agent."""
+    slope: float = 1.0
+    """What that slope may be without penalty, per standard deviation of the expert."""
+    average: float = 0.0
+    """What the reward that the agent learns from keeps of itself at each iteration: 0 is the
+    latest reward, more is an average over past ones."""
+
+
+@dataclass(frozen=True)
+class PracticeConfig:
+    """How the agent acts and learns at the same time, where episodes are long."""
+
+    random_steps: int = 1000
+    """Steps of uniform actions before learning starts, in whole episodes."""
+    steps: int = 1000
+    """Steps per iteration, in whole episodes."""
+    every: int = 50
+    """Steps between blocks of updates."""
+    updates: int = 50
+    """SAC updates in each block."""
+
+
+@dataclass(frozen=True)
 class EvaluationConfig:
     """How the agent is scored during training. These steps are counted apart."""
 
@@ -134,6 +189,9 @@ class TrainConfig:
     checkpoint_every: int = 20
     """Iterations between checkpoints; a killed run goes on from the last one."""
     collect: CollectConfig = field(default_factory=CollectConfig)
+    practice: PracticeConfig = field(default_factory=PracticeConfig)
+    imitation: ImitationConfig = field(default_factory=ImitationConfig)
+    classifier: ClassifierConfig = field(default_factory=ClassifierConfig)
     ratio: RatioConfig = field(default_factory=RatioConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
     sac: SACConfig = field(default_factory=SACConfig)
@@ -145,6 +203,9 @@ class TrainConfig:
             "--env-steps": self.env_steps,
             "--checkpoint-every": self.checkpoint_every,
             "--collect.window": self.collect.window,
+            "--practice.steps": self.practice.steps,
+            "--practice.every": self.practice.every,
+            "--practice.updates": self.practice.updates,
             "--collect.updates": self.collect.updates,
             "--ratio.bandwidth": 1.0 if self.ratio.bandwidth is None else self.ratio.bandwidth,
             "--reward.bound": self.reward.bound,
@@ -176,6 +237,7 @@ class TrainConfig:
             "--seed": self.seed,
             "--collect.random-episodes": self.collect.random_episodes,
             "--collect.sac-episodes": self.collect.sac_episodes,
+            "--practice.random-steps": self.practice.random_steps,
             "--reward.weight-decay": self.reward.weight_decay,
         }
         for option, value in not_negative.items():
@@ -206,6 +268,9 @@ def from_json(plain: dict[str, Any]) -> TrainConfig:
 
 _NESTED: dict[str, type] = {
     "collect": CollectConfig,
+    "practice": PracticeConfig,
+    "imitation": ImitationConfig,
+    "classifier": ClassifierConfig,
     "ratio": RatioConfig,
     "reward": RewardConfig,
     "sac": SACConfig,

@@ -1,4 +1,7 @@
-"""Scores of an agent against the expert's density; its simulator steps are counted apart."""
+"""Scores of an agent; the simulator steps that they take are counted apart.
+
+Against a density by divergences of what is visited, elsewhere by the environment's own reward.
+"""
 
 from collections.abc import Callable
 
@@ -9,6 +12,7 @@ from jaxtyping import Float, PRNGKeyArray
 
 from firl.config import EvaluationConfig
 from firl.errors import FirlError
+from firl.expert.base import AbstractDensity
 from firl.methods.base import Problem
 from firl.metrics.knn import knn_entropy, knn_kl
 from firl.types import Policy
@@ -33,9 +37,35 @@ def score(
     return make_evaluation(problem, config, k_expert)(k_episodes, policy)
 
 
-def make_evaluation(
-    problem: Problem, config: EvaluationConfig, key: PRNGKeyArray
-) -> Callable[[PRNGKeyArray, Policy], tuple[Scores, int]]:
+Evaluation = Callable[[PRNGKeyArray, Policy], tuple[Scores, int]]
+"""From a policy to its scores, and the simulator steps that they took."""
+
+
+def make_evaluation(problem: Problem, config: EvaluationConfig, key: PRNGKeyArray) -> Evaluation:
+    """What fits the problem's expert."""
+    if isinstance(problem.expert, AbstractDensity):
+        return _by_divergence(problem, problem.expert, config, key)
+    return _by_return(problem, config)
+
+
+def _by_return(problem: Problem, config: EvaluationConfig) -> Evaluation:
+    """What the environment pays the policy in fresh episodes. Nothing is ever selected by it."""
+
+    def evaluate(key: PRNGKeyArray, policy: Policy) -> tuple[Scores, int]:
+        episodes = problem.simulator.rollout(key, policy, config.episodes)
+        returns = np.asarray(episodes.returns, np.float64)
+        return {
+            "eval/return": float(returns.mean()),
+            "eval/return_std": float(returns.std()),
+            "eval/length": float(np.mean(episodes.lengths)),
+        }, episodes.env_steps
+
+    return evaluate
+
+
+def _by_divergence(
+    problem: Problem, density: AbstractDensity, config: EvaluationConfig, key: PRNGKeyArray
+) -> Evaluation:
     """Forward and reverse KL by nearest neighbours, against one fixed draw from the expert.
 
     The paper's protocol (appendix C.1): M expert samples inside the space, 1000 trajectories of
@@ -44,7 +74,7 @@ def make_evaluation(
     """
     k = config.neighbours
     try:
-        expert = np.asarray(problem.expert.sample(key, config.expert_samples))
+        expert = np.asarray(density.sample(key, config.expert_samples))
     except FirlError:
         expert = None
 
@@ -52,7 +82,7 @@ def make_evaluation(
         states, env_steps = visited_states(problem, policy, key, config.episodes)
         scores = {"eval/entropy": knn_entropy(states, k=k)}
         if expert is None:
-            log_density = float(np.mean(np.asarray(problem.expert.log_prob(jnp.asarray(states)))))
+            log_density = float(np.mean(np.asarray(density.log_prob(jnp.asarray(states)))))
             scores["eval/reverse_kl"] = -scores["eval/entropy"] - log_density
         else:
             scores["eval/forward_kl"] = knn_kl(expert, states, k=k)

@@ -15,7 +15,7 @@ import numpy as np
 
 from firl.checkpoint import load_about, load_tree, save_tree
 from firl.config import TrainConfig
-from firl.errors import FirlError, LearningDiverged, unknown
+from firl.errors import LearningDiverged, unknown
 from firl.evaluation import first_non_finite, make_evaluation
 from firl.methods import METHODS
 from firl.methods.base import Method, Problem, State
@@ -33,13 +33,6 @@ def train(problem: Problem, config: TrainConfig, out: Path, resume: bool) -> Ite
     if config.method not in METHODS:
         raise unknown("method", config.method, METHODS)
     method = METHODS[config.method](problem, config)  # refuses what it cannot do
-    random_steps = config.collect.random_episodes * problem.simulator.horizon
-    if config.env_steps <= random_steps:
-        raise FirlError(
-            f"--env-steps is {config.env_steps}, which {config.collect.random_episodes} random "
-            f"episodes of {problem.simulator.horizon} steps use up: raise it, or lower "
-            "--collect.random-episodes."
-        )
     run = open_run(problem, config, out, resume)
     try:
         yield from _train(problem, config, method, run)

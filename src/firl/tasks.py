@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from firl.config import (
     CollectConfig,
     EvaluationConfig,
+    PracticeConfig,
     RatioConfig,
     RewardConfig,
     SACConfig,
     TrainConfig,
 )
-from firl.errors import unknown
+from firl.errors import FirlError, unknown
 
 if TYPE_CHECKING:
     from firl.expert.base import AbstractDensity
@@ -34,16 +35,16 @@ class Task:
 
     summary: str
     simulator: Callable[[], Simulator]
-    state_columns: tuple[int, ...]
-    """Which of the observation's coordinates are matched."""
-    arena: Callable[[], AbstractRegion]
-    """The states that can be reached."""
-    density: Callable[[], AbstractDensity]
-    """Where the agent should spend its time, within the arena."""
     default: Settings
     """What works best."""
     paper: Settings
     """Appendix C.1, C.2 and C.3."""
+    state_columns: tuple[int, ...] | None = None
+    """Which of the observation's coordinates are matched; all of them where not given."""
+    arena: Callable[[], AbstractRegion] | None = None
+    """The states that can be reached, where that is known."""
+    density: Callable[[], AbstractDensity] | None = None
+    """Where the agent should spend its time, within the arena."""
 
 
 def configure(task: str, preset: str = "default") -> TrainConfig:
@@ -67,10 +68,18 @@ def make_problem(config: TrainConfig) -> Problem:
     if config.task not in TASKS:
         raise unknown("task", config.task, TASKS)
     task = TASKS[config.task]
-    arena, expert = task.arena(), task.density()
+    simulator = task.simulator()
+    arena = None if task.arena is None else task.arena()
+    expert = None if task.density is None else task.density()
     if config.picture is not None:
+        if arena is None:
+            raise FirlError(
+                f"--picture draws on a plane, which {config.task} has not: take a task that has a "
+                "density."
+            )
         expert = Truncated(Picture(config.picture, Box(*arena.bounds())), arena)
-    return Problem(task.simulator(), Columns(task.state_columns), expert, arena)
+    columns = task.state_columns or tuple(range(simulator.obs_dim))
+    return Problem(simulator, Columns(columns), expert, arena)
 
 
 def _point_mass(size: float) -> Callable[[], Simulator]:
@@ -111,6 +120,17 @@ def _target(name: str) -> Callable[[], AbstractDensity]:
 
         density: AbstractDensity = getattr(targets, name)()
         return density
+
+    return make
+
+
+def _mujoco(env_id: str, **options: Any) -> Callable[[], Simulator]:
+    def make() -> Simulator:
+        import gymnasium
+
+        from firl.rollout import make_simulator
+
+        return make_simulator(lambda: gymnasium.make(env_id, disable_env_checker=True, **options))
 
     return make
 
@@ -170,41 +190,76 @@ def _density_sac() -> SACConfig:
     )
 
 
+def _locomotion(config: TrainConfig) -> TrainConfig:
+    """The four tasks of section 5.2, all alike."""
+    return replace(
+        config,
+        env_steps=1_000_000,
+        checkpoint_every=50,
+        practice=PracticeConfig(random_steps=5_000),
+        sac=SACConfig(
+            hidden=(256, 256), learning_rate=3e-4, batch_size=256, learn_temperature=True
+        ),
+        evaluation=EvaluationConfig(every=10, episodes=5),
+    )
+
+
 TASKS: dict[str, Task] = {
     "pointmass-gaussian": Task(
         "4×4 point mass towards a Gaussian in its middle (Figure 6)",
         _point_mass(4.0),
+        _density_defaults(0.2),
+        _density_paper(0.2),
         (0, 1),
         _square(4.0),
         _target("point_mass_gaussian"),
-        _density_defaults(0.2),
-        _density_paper(0.2),
     ),
     "pointmass-uniform": Task(
         "6×6 point mass that should be everywhere equally often (Figure 4)",
         _point_mass(6.0),
+        _density_defaults(0.2),
+        _density_paper(0.2),
         (0, 1),
         _square(6.0),
         _target("point_mass_uniform"),
-        _density_defaults(0.2),
-        _density_paper(0.2),
     ),
     "reacher-gaussian": Task(
         "Reacher whose fingertip should stay around one goal (Figure 2a)",
         _reacher,
+        _density_defaults(0.02),
+        _density_paper(0.02),
         (0, 1),
         _disc,
         _target("reacher_gaussian"),
-        _density_defaults(0.02),
-        _density_paper(0.02),
     ),
     "reacher-mixture": Task(
         "Reacher whose fingertip should share its time between two goals (Figure 2b)",
         _reacher,
+        _density_defaults(0.02),
+        _density_paper(0.02),
         (0, 1),
         _disc,
         _target("reacher_mixture"),
-        _density_defaults(0.02),
-        _density_paper(0.02),
+    ),
+    "hopper": Task("Hopper-v5", _mujoco("Hopper-v5"), _locomotion, _locomotion),
+    "walker2d": Task("Walker2d-v5", _mujoco("Walker2d-v5"), _locomotion, _locomotion),
+    "halfcheetah": Task("HalfCheetah-v5", _mujoco("HalfCheetah-v5"), _locomotion, _locomotion),
+    "ant": Task(
+        "Ant-v5 without contact forces, 27 coordinates",
+        _mujoco("Ant-v5", include_cfrc_ext_in_observation=False),
+        _locomotion,
+        _locomotion,
+    ),
+    "humanoid": Task(
+        "Humanoid-v5 without inertias and forces, 45 coordinates",
+        _mujoco(
+            "Humanoid-v5",
+            include_cinert_in_observation=False,
+            include_cvel_in_observation=False,
+            include_qfrc_actuator_in_observation=False,
+            include_cfrc_ext_in_observation=False,
+        ),
+        _locomotion,
+        _locomotion,
     ),
 }

@@ -15,7 +15,8 @@ from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+import numpy as np
+from jaxtyping import Array, Bool, Float, Float32, Int, PRNGKeyArray
 
 from firl.errors import FirlError as FirlError
 
@@ -29,6 +30,9 @@ class Transition(eqx.Module):
     next_obs: Float[Array, "*batch o"]
     terminated: Bool[Array, "*batch"]
     """True where `next_obs` is absorbing. Never true for a time limit."""
+    env_reward: Float[Array, "*batch"] | None = None
+    """The environment's own reward, for agents that learn from it. Imitation never gets to see
+    it: its replay buffer has no room for it."""
 
 
 class Trajectories(eqx.Module):
@@ -42,6 +46,8 @@ class Trajectories(eqx.Module):
     """Real transitions in each episode, at most T."""
     terminated: Bool[Array, "n"]
     """True where the environment ended the episode (rather than the horizon)."""
+    rewards: Float[Array, "n T"]
+    """The environment's own, zero where padded: for scores, and for learning from it outright."""
 
     @property
     def num(self) -> int:
@@ -59,6 +65,11 @@ class Trajectories(eqx.Module):
         return int(jnp.sum(self.lengths))
 
     @property
+    def returns(self) -> Float[Array, "n"]:
+        """Σ_t of the environment's own reward, by which experts and imitators are scored."""
+        return jnp.sum(self.rewards, axis=1)
+
+    @property
     def visited(self) -> Float[Array, "n T o"]:
         """The observations that are matched, s_1 … s_T."""
         return self.obs[:, 1:]
@@ -70,6 +81,19 @@ class Policy(Protocol):
 
     def __call__(self, key: PRNGKeyArray, obs: Float[Array, "o"]) -> Float[Array, "a"]:
         """Sample an action."""
+        ...
+
+
+HostAct = Callable[[Float32[np.ndarray, "m o"], Float32[np.ndarray, "m a"]], np.ndarray]
+"""From observations and standard normal noise to actions in [−1, 1], in NumPy."""
+
+
+@runtime_checkable
+class HostPolicy(Policy, Protocol):
+    """A policy that also acts in NumPy, where one observation at a time is handed over."""
+
+    def on_host(self) -> HostAct:
+        """A copy of it, that stays what it is."""
         ...
 
 
@@ -99,6 +123,19 @@ class Simulator(Protocol):
         """Run `num` fresh episodes, the same ones for the same key."""
         ...
 
+    def practise(
+        self, key: PRNGKeyArray, policy: Policy, num_steps: int, every: int, learn: "Learn"
+    ) -> Trajectories:
+        """Run fresh episodes one after the other until they have `num_steps` steps.
+
+        After each `every` steps `learn` is given them, and answers with the policy to go on with;
+        what remains at the end it gets too.
+        """
+        ...
+
+
+Learn = Callable[[Transition], Policy]
+"""Learns from some transitions, and says how to act from now on."""
 
 StateMap = Callable[[Float[Array, "*batch o"]], Float[Array, "*batch d"]]
 """From observations to the states that are matched, along the last axis."""

@@ -7,5 +7,10 @@ from firl.config import TrainConfig
 from firl.methods.base import Method, Problem
 from firl.methods.f_irl import firl
 from firl.methods.maxent_irl import maxent
+from firl.methods.true_reward import true_reward
 
-METHODS: dict[str, Callable[[Problem, TrainConfig], Method[Any]]] = {"firl": firl, "maxent": maxent}
+METHODS: dict[str, Callable[[Problem, TrainConfig], Method[Any]]] = {
+    "firl": firl,
+    "maxent": maxent,
+    "true-reward": true_reward,
+}

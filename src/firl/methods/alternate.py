@@ -15,7 +15,7 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from firl.config import RewardConfig, TrainConfig
-from firl.methods.base import Info, Method, Problem, State, named
+from firl.methods.base import Info, Method, Problem, State, check_budget, named
 from firl.reward import RewardNet, StateReward, make_reward
 from firl.rollout import UniformPolicy, transitions
 from firl.sac.adam import Adam
@@ -71,6 +71,8 @@ def alternate(
     simulator, state_map = problem.simulator, problem.state_map
     collect, sac = config.collect, config.sac
     descend = make_descent(config.reward, reward_loss)
+    random_steps = collect.random_episodes * simulator.horizon
+    check_budget(config.env_steps, random_steps, "--collect.random-episodes")
 
     def init(key: PRNGKeyArray) -> AlternatingState:
         k_agent, k_reward, k_signal, k_random = jax.random.split(key, 4)

@@ -8,6 +8,8 @@ average to nearly nothing, and all that is left is to push the reward down where
 until it meets its bound. Weights that are divided by their own mean do not have that failure.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax.lax import stop_gradient
@@ -15,8 +17,10 @@ from jaxtyping import Array, Float
 
 from firl.config import TrainConfig
 from firl.errors import FirlError
-from firl.methods.alternate import AlternatingState, alternate
+from firl.expert.demonstrations import Demonstrations
+from firl.methods.alternate import alternate
 from firl.methods.base import Method, Problem
+from firl.methods.imitate import imitate
 from firl.methods.signals import KnownDensitySignal
 
 
@@ -33,12 +37,25 @@ def self_normalised_loss(
     return jnp.mean(rewards) - jnp.sum(weights * rewards.ravel())
 
 
-def maxent(problem: Problem, config: TrainConfig) -> Method[AlternatingState]:
-    """MaxEntIRL towards the problem's density."""
+def trajectory_loss(
+    agent: Float[Array, "n T"],
+    agent_rewards: Float[Array, "n T"],
+    expert: Float[Array, "m T"],
+    expert_rewards: Float[Array, "m T"],
+) -> Float[Array, ""]:
+    """E_{ρ_θ}[r] − E_{ρ_E}[r] from samples of both; no ratio is needed."""
+    del agent, expert
+    return jnp.mean(agent_rewards) - jnp.mean(expert_rewards)
+
+
+def maxent(problem: Problem, config: TrainConfig) -> Method[Any]:
+    """MaxEntIRL towards the problem's demonstrations or density."""
+    if isinstance(problem.expert, Demonstrations):
+        return imitate(problem, config, trajectory_loss)
     loss = self_normalised_loss if config.ratio.self_normalise else plain_loss
-    if not (config.ratio.self_normalise or problem.expert.normalised):
+    if not (config.ratio.self_normalise or problem.density.normalised):
         raise FirlError(
             "--method maxent needs a normalised density where --ratio.no-self-normalise is given, "
             "and this one is known up to a constant only: leave that option out."
         )
-    return alternate(problem, config, KnownDensitySignal(problem.expert, config.ratio), loss)
+    return alternate(problem, config, KnownDensitySignal(problem.density, config.ratio), loss)

@@ -85,7 +85,7 @@ def _draw_line(
 
 
 def _density(problem: Problem, points: Float[np.ndarray, "m d"]) -> Float[np.ndarray, "m"]:
-    return np.asarray(np.exp(problem.expert.log_prob(jnp.asarray(points))))
+    return np.asarray(np.exp(problem.density.log_prob(jnp.asarray(points))))
 
 
 def _draw_kl(axes: Axes, run: RunDir) -> None:

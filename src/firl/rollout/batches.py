@@ -9,7 +9,13 @@ from jaxtyping import Bool, Float32, Shaped
 
 from firl.rollout.checks import Env, EnvFactory
 
-BatchStep = tuple[Float32[np.ndarray, "m o"], Bool[np.ndarray, "m"], Bool[np.ndarray, "m"]]
+BatchStep = tuple[
+    Float32[np.ndarray, "m o"],
+    Float32[np.ndarray, "m"],
+    Bool[np.ndarray, "m"],
+    Bool[np.ndarray, "m"],
+]
+"""Observations, the environment's own rewards, terminated, truncated."""
 
 
 class AbstractBatch(abc.ABC):
@@ -21,7 +27,7 @@ class AbstractBatch(abc.ABC):
 
     @abc.abstractmethod
     def step(self, actions: Shaped[np.ndarray, "m a"], running: Bool[np.ndarray, "m"]) -> BatchStep:
-        """Step those that are still running: observations, terminated, truncated."""
+        """Step those that are still running."""
 
     @abc.abstractmethod
     def close(self) -> None:
@@ -47,10 +53,11 @@ class EnvList(AbstractBatch):
     def step(self, actions: Shaped[np.ndarray, "m a"], running: Bool[np.ndarray, "m"]) -> BatchStep:
         """Step one after the other, and only those that are still running."""
         terminated, truncated = np.zeros_like(running), np.zeros_like(running)
+        rewards = np.zeros(len(running), np.float32)
         for i in np.flatnonzero(running):
-            obs, _, terminated[i], truncated[i], _ = self._envs[i].step(actions[i])
+            obs, rewards[i], terminated[i], truncated[i], _ = self._envs[i].step(actions[i])
             self._obs[i] = _to_float32(obs)
-        return self._obs.copy(), terminated, truncated
+        return self._obs.copy(), rewards, terminated, truncated
 
     def close(self) -> None:
         """Close all."""
@@ -79,13 +86,13 @@ class VectorBatch(AbstractBatch):
 
     def step(self, actions: Shaped[np.ndarray, "m a"], running: Bool[np.ndarray, "m"]) -> BatchStep:
         """What is started in place of an ended episode is for the caller to ignore."""
-        obs, _, terminated, truncated, info = self._current.step(actions)
-        obs = np.array(obs)
+        obs, rewards, terminated, truncated, info = self._current.step(actions)
+        obs, rewards = np.array(obs), np.asarray(rewards, np.float32)
         terminated, truncated = np.asarray(terminated), np.asarray(truncated)
         if self._current.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP:
             for i in np.flatnonzero(terminated | truncated):
                 obs[i] = info["final_obs"][i]
-        return _to_float32(obs), terminated, truncated
+        return _to_float32(obs), rewards, terminated, truncated
 
     def close(self) -> None:
         """Close all."""

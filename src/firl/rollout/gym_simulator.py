@@ -23,7 +23,7 @@ from firl.rollout.checks import (
     name_of,
 )
 from firl.rollout.jax_simulator import step_keys
-from firl.types import Policy, Trajectories
+from firl.types import HostPolicy, Learn, Policy, Trajectories, Transition
 
 Act = Callable[[int, int, Float32[np.ndarray, "m o"]], Float32[np.ndarray, "m a"]]
 """From the step, the first episode and the observations to the actions of these episodes."""
@@ -69,14 +69,54 @@ class GymSimulator:
             self._run(act, seeds[first : first + num_together], first)
             for first in range(0, num, num_together)
         ]
-        joined = (np.concatenate(field) for field in zip(*parts, strict=True))
-        return Trajectories(*map(jnp.asarray, joined))
+        return _joined(parts)
+
+    def practise(
+        self, key: PRNGKeyArray, policy: Policy, num_steps: int, every: int, learn: Learn
+    ) -> Trajectories:
+        """Run fresh episodes one after the other until they have `num_steps` steps.
+
+        `learn` gets transitions `every` at a time, across the ends of episodes, and once more
+        what remains.
+        """
+        k_seeds, k_policy = jr.split(key)
+        noise = np.random.default_rng(np.asarray(jr.key_data(k_policy)))
+
+        def act_by(policy: Policy) -> Act:
+            if not isinstance(policy, HostPolicy):
+                return _make_act(policy, k_policy, 1)
+            on_host, act_dim = policy.on_host(), self.act_dim
+            return lambda t, first, obs: on_host(
+                obs, noise.standard_normal((1, act_dim), np.float32)
+            )
+
+        acting = [act_by(policy)]
+        chunk = _Chunk(every, self.obs_dim, self.act_dim)
+
+        def on_step(*step: np.ndarray) -> None:
+            chunk.append(*step)
+            if chunk.size == every:
+                acting[0] = act_by(learn(chunk.take()))
+
+        parts: list[_Episodes] = []
+        steps = 0
+        while steps < num_steps:
+            first = len(parts)
+            seed = int(jr.bits(jr.fold_in(k_seeds, first), (), jnp.uint32))
+            # Whoever acts may change within an episode.
+            parts.append(self._run(lambda *at: acting[0](*at), [seed], first, on_step))
+            steps += int(parts[-1].lengths[0])
+        if chunk.size:
+            learn(chunk.take())
+        return _joined(parts)
 
     def close(self) -> None:
         """Release what the environments hold."""
         self._batch.close()
 
-    def _run(self, act: Act, seeds: list[int], first: int) -> "_Episodes":
+    def _run(
+        self, act: Act, seeds: list[int], first: int, on_step: "OnStep | None" = None
+    ) -> "_Episodes":
         """Episodes `first`, `first` + 1, … together, until the last one has ended."""
         num, horizon = len(seeds), self.horizon
         obs = self._batch.reset(seeds)
@@ -86,19 +126,25 @@ class GymSimulator:
             actions=np.zeros((num, horizon, self.act_dim), np.float32),
             lengths=np.zeros(num, np.int32),
             terminated=np.zeros(num, np.bool_),
+            rewards=np.zeros((num, horizon), np.float32),
         )
         episodes.obs[:, 0] = obs
         running = np.ones(num, np.bool_)
         for t in range(horizon):
             actions = np.where(running[:, None], act(t, first, obs), np.float32(0))
             check_actions(actions, first, t)
-            stepped, terminated, truncated = self._batch.step(self._rescale(actions), running)
-            obs = np.where(running[:, None], stepped, obs)
+            stepped, rewards, terminated, truncated = self._batch.step(
+                self._rescale(actions), running
+            )
+            before, obs = obs, np.where(running[:, None], stepped, obs)
             check_observations(self.name, obs, first, t + 1)
             terminated &= running
             check_truncations(self.name, truncated & running & ~terminated, first, t + 1, horizon)
             episodes.actions[:, t] = actions
             episodes.obs[:, t + 1] = obs
+            episodes.rewards[:, t] = np.where(running, rewards, np.float32(0))
+            if on_step is not None:
+                on_step(before, actions, obs, terminated, rewards)
             episodes.lengths[running] += 1
             episodes.terminated[terminated] = True
             running &= ~terminated
@@ -121,6 +167,51 @@ class _Episodes(NamedTuple):
     actions: Float32[np.ndarray, "m T a"]
     lengths: Int32[np.ndarray, "m"]
     terminated: Bool[np.ndarray, "m"]
+    rewards: Float32[np.ndarray, "m T"]
+
+
+def _joined(parts: list[_Episodes]) -> Trajectories:
+    joined = (np.concatenate(field) for field in zip(*parts, strict=True))
+    return Trajectories(*map(jnp.asarray, joined))
+
+
+OnStep = Callable[..., None]
+"""Sees obs, actions, next obs, terminated and rewards of each step, a row for each episode."""
+
+
+class _Chunk:
+    """Transitions as they come, until somebody takes them."""
+
+    def __init__(self, capacity: int, obs_dim: int, act_dim: int) -> None:
+        widths = {"obs": obs_dim, "action": act_dim, "next_obs": obs_dim}
+        self._fields = {name: np.zeros((capacity, n), np.float32) for name, n in widths.items()}
+        self._terminated = np.zeros(capacity, np.bool_)
+        self._rewards = np.zeros(capacity, np.float32)
+        self.size = 0
+
+    def append(
+        self,
+        obs: np.ndarray,
+        action: np.ndarray,
+        next_obs: np.ndarray,
+        terminated: np.ndarray,
+        reward: np.ndarray,
+    ) -> None:
+        """Of one episode."""
+        for field, value in zip(self._fields.values(), (obs, action, next_obs), strict=True):
+            field[self.size] = value[0]
+        self._terminated[self.size], self._rewards[self.size] = terminated[0], reward[0]
+        self.size += 1
+
+    def take(self) -> Transition:
+        """All of them, of which nothing is left."""
+        end, self.size = self.size, 0
+        fields = {name: jnp.array(field[:end]) for name, field in self._fields.items()}
+        return Transition(
+            **fields,
+            terminated=jnp.array(self._terminated[:end]),
+            env_reward=jnp.array(self._rewards[:end]),
+        )
 
 
 def _make_batch(env: str | EnvFactory, make: EnvFactory, first: Env) -> tuple[AbstractBatch, int]:

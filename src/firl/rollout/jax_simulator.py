@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray, PyTree
 
-from firl.types import Policy, Trajectories
+from firl.rollout.transitions import transitions
+from firl.types import Learn, Policy, Trajectories
 
 
 @runtime_checkable
@@ -65,6 +66,7 @@ def simulate(dynamics: Dynamics, key: PRNGKeyArray, policy: Policy, num: int) ->
         actions=actions.swapaxes(0, 1),
         lengths=jnp.full(num, dynamics.horizon, jnp.int32),
         terminated=jnp.zeros(num, jnp.bool_),
+        rewards=jnp.zeros((num, dynamics.horizon)),
     )
 
 
@@ -89,6 +91,18 @@ class JaxSimulator:
     def rollout(self, key: PRNGKeyArray, policy: Policy, num: int) -> Trajectories:
         """Run `num` fresh episodes, the same ones for the same key."""
         return _simulate(self.dynamics, key, policy, num)
+
+    def practise(
+        self, key: PRNGKeyArray, policy: Policy, num_steps: int, every: int, learn: Learn
+    ) -> Trajectories:
+        """Episodes run compiled and as a whole, so that `learn` gets at least one at a time."""
+        at_once = max(1, every // self.horizon)
+        parts = []
+        for first in range(0, -(-num_steps // self.horizon), at_once):
+            parts.append(self.rollout(jr.fold_in(key, first), policy, at_once))
+            policy = learn(transitions(parts[-1]))
+        joined: Trajectories = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
+        return joined
 
 
 _simulate = eqx.filter_jit(simulate)

@@ -33,6 +33,7 @@ def all_transitions(trajectories: Trajectories) -> Transition:
         action=trajectories.actions,
         next_obs=trajectories.obs[:, 1:],
         terminated=is_last & trajectories.terminated[:, None],
+        env_reward=trajectories.rewards,
     )
     flat: Transition = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), nested)
     return flat

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from firl.sac.linear import product
+from firl.types import HostAct
 
 LOG_STD_MIN, LOG_STD_MAX = -20.0, 2.0
 """Spinning Up's bounds: wide enough for any policy, narrow enough for float32."""
@@ -79,6 +80,12 @@ class Actor(eqx.Module):
     def __call__(self, key: PRNGKeyArray, obs: Float[Array, "o"]) -> Float[Array, "a"]:
         """Sample an action."""
         return self.sample(key, obs)[0]
+
+    def on_host(self) -> HostAct:
+        """The same in NumPy."""
+        from firl.sac.host_actor import HostActor
+
+        return HostActor(self)
 
     def sample(
         self, key: PRNGKeyArray, obs: Float[Array, "o"]

@@ -1,0 +1,216 @@
+"""Algorithm 1 from demonstrations, with the practical gradient of Eq. 6.
+
+    π ← MaxEntRL(r_θ), whose last episodes are τ;  D ← classify(expert, τ)
+    θ ← θ − λ ∇ cov_{½ agent + ½ expert}(Σ_t h_f(D), Σ_t r_θ)
+
+SAC's own episodes are the sample of the agent: the paper rolls the policy out ten more times in
+each iteration for it. What terminated stays where it is until T, as a state that is visited like
+any other, and the critic's target agrees (`sac/losses.py`).
+"""
+
+from typing import Protocol, runtime_checkable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from firl.config import ImitationConfig, RewardConfig, TrainConfig
+from firl.log_ratio import classifier
+from firl.methods.base import Info, Method, Problem, State, check_budget, named
+from firl.methods.descent import descend
+from firl.methods.practice import explore, practise
+from firl.reward import RewardNet, StateReward, make_reward
+from firl.sac.adam import Adam
+from firl.sac.agent import Agent
+from firl.sac.replay import ReplayBuffer
+from firl.types import Trajectories
+
+
+@runtime_checkable
+class ImitationLoss(Protocol):
+    """From log-ratios and rewards along the agent's and the expert's trajectories to a scalar."""
+
+    def __call__(
+        self,
+        agent: Float[Array, "n T"],
+        agent_rewards: Float[Array, "n T"],
+        expert: Float[Array, "m T"],
+        expert_rewards: Float[Array, "m T"],
+    ) -> Float[Array, ""]:
+        """The loss."""
+        ...
+
+
+class ImitatingState(State):
+    """What the next iteration needs."""
+
+    agent: Agent
+    reward: RewardNet
+    env_steps: Int[Array, ""]
+    taught: RewardNet
+    """The reward that the agent learns from: an average of `reward` over iterations."""
+    buffer: ReplayBuffer
+    optimiser: Adam
+    ratio: classifier.Fit
+    recent: Float[Array, "w T d"]
+    """What the agent's last episodes visited, newest first."""
+    num_recent: Int[Array, ""]
+
+
+def imitate(problem: Problem, config: TrainConfig, loss: ImitationLoss) -> Method[ImitatingState]:
+    """Algorithm 1 with this loss."""
+    simulator, sac = problem.simulator, config.sac
+    imitation = config.imitation
+    check_budget(config.env_steps, config.practice.random_steps, "--practice.random-steps")
+    demos = problem.demonstrations.first(imitation.demonstrations)
+    expert = problem.state_map(jnp.asarray(demos.visited(simulator.horizon)))
+    scaling = problem.scaling(config.reward.normalise)
+    update = make_update(config.reward, imitation, loss)
+
+    def remember(state: ImitatingState, episodes: Trajectories) -> tuple[Array, Array]:
+        new = problem.state_map(episodes.visited)[::-1]
+        recent = jnp.concatenate([new, state.recent])[: imitation.window]
+        return recent, jnp.minimum(state.num_recent + episodes.num, imitation.window)
+
+    def init(key: PRNGKeyArray) -> ImitatingState:
+        k_agent, k_reward, k_ratio, k_random = jr.split(key, 4)
+        buffer = ReplayBuffer.create(sac.buffer_size, simulator.obs_dim, simulator.act_dim)
+        buffer, episodes = explore(k_random, simulator, buffer, config.practice)
+        reward = eqx.filter_jit(make_reward)(k_reward, scaling, config.reward)
+        return ImitatingState(
+            agent=eqx.filter_jit(Agent.create)(k_agent, simulator.obs_dim, simulator.act_dim, sac),
+            reward=reward,
+            env_steps=jnp.asarray(episodes.env_steps if episodes else 0, jnp.int32),
+            taught=reward,
+            buffer=buffer,
+            optimiser=Adam.create(eqx.filter(reward, eqx.is_inexact_array)),
+            ratio=eqx.filter_jit(classifier.start)(k_ratio, scaling, config.classifier),
+            recent=jnp.zeros((imitation.window, *expert.shape[1:])),
+            num_recent=jnp.zeros((), jnp.int32),
+        )
+
+    def step(key: PRNGKeyArray, state: ImitatingState) -> tuple[ImitatingState, Info]:
+        k_practice, k_ratio, k_reward = jr.split(key, 3)
+        reward_fn = StateReward(state.taught, problem.state_map)
+        agent, buffer, episodes, sac_info = practise(
+            k_practice, simulator, state.agent, state.buffer, reward_fn, config.practice, sac
+        )
+        recent, num_recent = remember(state, episodes)
+        visited = recent[: int(num_recent)]
+        ratio, ratio_info = classifier.fit(
+            k_ratio,
+            state.ratio,
+            expert.reshape(-1, expert.shape[-1]),
+            visited.reshape(-1, expert.shape[-1]),
+            config.classifier,
+        )
+        env_steps = state.env_steps + episodes.env_steps
+        share_done = jnp.minimum(env_steps / config.env_steps, 1.0)
+        reward, optimiser, reward_info = update(
+            k_reward, state.reward, state.optimiser, ratio.classifier, visited, expert, share_done
+        )
+        info = (
+            named("sac", sac_info)
+            | named("ratio", ratio_info)
+            | reward_info
+            | {
+                "agent/return": jnp.mean(episodes.returns),
+                "agent/length": jnp.mean(episodes.lengths.astype(jnp.float32)),
+            }
+        )
+        return ImitatingState(
+            agent=agent,
+            reward=reward,
+            env_steps=env_steps,
+            taught=_average(imitation.average, state.taught, reward),
+            buffer=buffer,
+            optimiser=optimiser,
+            ratio=ratio,
+            recent=recent,
+            num_recent=num_recent,
+        ), info
+
+    return Method(init, step)
+
+
+@eqx.filter_jit
+def _average(keep: float, old: RewardNet, new: RewardNet) -> RewardNet:
+    averaged: RewardNet = jax.tree.map(
+        lambda o, n: keep * o + (1.0 - keep) * n if eqx.is_inexact_array(o) else n, old, new
+    )
+    return averaged
+
+
+@runtime_checkable
+class Update(Protocol):
+    """Moves the reward down its loss."""
+
+    def __call__(
+        self,
+        key: PRNGKeyArray,
+        reward: RewardNet,
+        optimiser: Adam,
+        ratio: classifier.Classifier,
+        visited: Float[Array, "n T d"],
+        expert: Float[Array, "m T d"],
+        share_done: Float[Array, ""],
+    ) -> tuple[RewardNet, Adam, Info]:
+        """Take the iteration's gradient steps."""
+        ...
+
+
+def make_update(config: RewardConfig, imitation: ImitationConfig, loss: ImitationLoss) -> Update:
+    """The iteration's gradient steps on the reward, compiled once per shape."""
+
+    @eqx.filter_jit
+    def update(
+        key: PRNGKeyArray,
+        reward: RewardNet,
+        optimiser: Adam,
+        ratio: classifier.Classifier,
+        visited: Float[Array, "n T d"],
+        expert: Float[Array, "m T d"],
+        share_done: Float[Array, ""],
+    ) -> tuple[RewardNet, Adam, Info]:
+        at_agent, at_expert = jax.vmap(ratio)(visited), jax.vmap(ratio)(expert)
+
+        def loss_of(reward: RewardNet, key: PRNGKeyArray) -> tuple[Float[Array, ""], Info]:
+            rewards = jax.vmap(jax.vmap(reward))
+            agent_rewards, expert_rewards = rewards(visited), rewards(expert)
+            value = loss(at_agent, agent_rewards, at_expert, expert_rewards)
+            excess = slope_excess(key, reward, visited, expert, imitation.slope)
+            return value + imitation.slope_penalty * excess, {
+                "reward/agent_mean": jnp.mean(agent_rewards),
+                "reward/expert_mean": jnp.mean(expert_rewards),
+                "reward/slope_excess": excess,
+                "ratio/agent_mean": jnp.mean(at_agent),
+                "ratio/expert_mean": jnp.mean(at_expert),
+            }
+
+        return descend(key, reward, optimiser, loss_of, config, share_done)
+
+    return update
+
+
+_PAIRS = 512
+"""Between which the reward's slope is looked at in each step."""
+
+
+def slope_excess(
+    key: PRNGKeyArray,
+    reward: RewardNet,
+    visited: Float[Array, "n T d"],
+    expert: Float[Array, "m T d"],
+    slope: float,
+) -> Float[Array, ""]:
+    """E relu(‖∇r‖ − slope)² on lines between expert and agent, in units of the scaled state."""
+    k_agent, k_expert, k_mix = jr.split(key, 3)
+    ours = jr.choice(k_agent, visited.reshape(-1, visited.shape[-1]), (_PAIRS,))
+    theirs = jr.choice(k_expert, expert.reshape(-1, expert.shape[-1]), (_PAIRS,))
+    mix = jr.uniform(k_mix, (_PAIRS, 1))
+    gradients = jax.vmap(jax.grad(reward))(mix * theirs + (1 - mix) * ours)
+    scaled = gradients * jnp.array(reward.scaling.scale)[None]
+    slopes = jnp.sqrt(jnp.sum(scaled**2, axis=1) + 1e-12)
+    return jnp.mean(jax.nn.relu(slopes - slope) ** 2)

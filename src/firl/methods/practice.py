@@ -1,0 +1,62 @@
+"""MaxEntRL(r): the agent acts and learns at the same time, under a reward that stays what it is."""
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import PRNGKeyArray
+
+from firl.config import PracticeConfig, SACConfig
+from firl.rollout import UniformPolicy
+from firl.sac.agent import Agent
+from firl.sac.replay import ReplayBuffer
+from firl.sac.update import SACInfo, improve
+from firl.types import Policy, RewardFn, Simulator, Trajectories, Transition
+
+
+def explore(
+    key: PRNGKeyArray, simulator: Simulator, buffer: ReplayBuffer, config: PracticeConfig
+) -> tuple[ReplayBuffer, Trajectories | None]:
+    """Fill the buffer with what uniformly random actions do."""
+    if not config.random_steps:
+        return buffer, None
+    policy = UniformPolicy(simulator.act_dim)
+
+    def learn(chunk: Transition) -> Policy:
+        nonlocal buffer
+        buffer = buffer.insert(chunk)
+        return policy
+
+    episodes = simulator.practise(key, policy, config.random_steps, config.every, learn)
+    return buffer, episodes
+
+
+def practise(
+    key: PRNGKeyArray,
+    simulator: Simulator,
+    agent: Agent,
+    buffer: ReplayBuffer,
+    reward: RewardFn,
+    config: PracticeConfig,
+    sac: SACConfig,
+) -> tuple[Agent, ReplayBuffer, Trajectories, SACInfo]:
+    """An iteration's episodes, with a block of updates after every few of their steps.
+
+    What is left of the steps at the end is stored and not followed by updates.
+    """
+    k_play, k_learn = jr.split(key)
+    infos: list[SACInfo] = []
+
+    def learn(chunk: Transition) -> Policy:
+        nonlocal agent, buffer
+        buffer = buffer.insert(chunk)
+        if chunk.obs.shape[0] == config.every or not infos:
+            k_block = jr.fold_in(k_learn, len(infos))
+            agent, info = improve(
+                k_block, agent, buffer, reward, num_updates=config.updates, config=sac
+            )
+            infos.append(info)
+        return agent.policy
+
+    episodes = simulator.practise(k_play, agent.policy, config.steps, config.every, learn)
+    mean: SACInfo = jax.tree.map(lambda *values: jnp.mean(jnp.stack(values)), *infos)
+    return agent, buffer, episodes, mean
