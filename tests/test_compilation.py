@@ -1,5 +1,7 @@
 """A block of updates is compiled once for each shape, and consumes the agent it is given."""
 
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -17,6 +19,8 @@ class CountingReward:
 
     def __init__(self) -> None:
         self.traces = 0
+
+    pays_on: ClassVar[bool] = True
 
     def __call__(self, batch: Transition):
         self.traces += 1

@@ -1,6 +1,7 @@
 """Soft actor-critic against closed forms: densities, values of small problems, and an optimum."""
 
 import dataclasses
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -21,7 +22,7 @@ from firl.sac import (
 )
 from firl.sac.adam import Adam
 from firl.sac.linear import product
-from firl.sac.losses import critic_target
+from firl.sac.losses import critic_target, final_value
 from firl.types import Transition
 
 FLOAT32 = jnp.dtype("float32")
@@ -46,6 +47,8 @@ class Parabola(eqx.Module):
     curvature: Float[Array, ""]
     centre: Float[Array, ""]
     offset: Float[Array, ""]
+
+    pays_on: ClassVar[bool] = True
 
     def __call__(self, batch: Transition) -> Float[Array, "b"]:
         return self.curvature * (batch.next_obs[:, 0] - self.centre) ** 2 + self.offset
@@ -215,9 +218,31 @@ def test_the_target_of_an_absorbing_state_is_exact(getkey):
     batch = one_state(getkey(), terminated=True, num=4)
     rewards = jnp.asarray([1.0, -2.0, 0.0, 3.0])
     target = critic_target(
-        agent.actor, agent.targets, batch, rewards, jnp.zeros((4, 1)), jnp.asarray(0.5), 0.9
+        agent.actor,
+        agent.targets,
+        batch,
+        rewards,
+        final_value(rewards, True, 0.9),
+        jnp.zeros((4, 1)),
+        jnp.asarray(0.5),
+        0.9,
     )
     np.testing.assert_allclose(target, rewards * 10.0, rtol=1e-5)
+
+
+class Paid(eqx.Module):
+    """One, from the environment, and nothing once the episode has ended."""
+
+    pays_on: ClassVar[bool] = False
+
+    def __call__(self, batch: Transition) -> Float[Array, "b"]:
+        return jnp.ones(batch.terminated.shape)
+
+
+def test_what_an_environment_pays_ends_with_the_episode(getkey):
+    agent, _ = train(getkey(), one_state(getkey(), terminated=True), Paid(), alpha=1e-4)
+    critic = agent.critics(jnp.ones((1, 1)), jnp.zeros((1, 1)))
+    np.testing.assert_allclose(critic, np.ones((2, 1)), rtol=0.03)
 
 
 def test_rewards_are_those_of_now_not_of_then(getkey):

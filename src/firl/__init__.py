@@ -15,20 +15,26 @@ from firl.errors import FirlError as FirlError
 from firl.errors import LearningDiverged as LearningDiverged
 
 if TYPE_CHECKING:
-    from firl.api import Learned as Learned
     from firl.api import Run as Run
-    from firl.api import load as load
     from firl.api import problem as problem
     from firl.api import train as train
     from firl.config import TrainConfig as TrainConfig
+    from firl.expert.demonstrations import Demonstrations as Demonstrations
+    from firl.expert.demonstrations import from_arrays as from_arrays
+    from firl.expert.read import read_demonstrations as read_demonstrations
+    from firl.learned import Learned as Learned
+    from firl.learned import load as load
 
 
 _LAZY = {
-    "Learned": "firl.api",
+    "Demonstrations": "firl.expert.demonstrations",
+    "Learned": "firl.learned",
     "Run": "firl.api",
     "TrainConfig": "firl.config",
-    "load": "firl.api",
+    "from_arrays": "firl.expert.demonstrations",
+    "load": "firl.learned",
     "problem": "firl.api",
+    "read_demonstrations": "firl.expert.read",
     "train": "firl.api",
 }
 

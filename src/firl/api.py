@@ -5,15 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
 import gymnasium
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
 from firl import run as driver
-from firl.checkpoint import load_part
 from firl.config import TrainConfig
 from firl.errors import FirlError, LearningDiverged
 from firl.expert.base import AbstractDensity
@@ -21,14 +17,11 @@ from firl.expert.callable import CallableDensity
 from firl.expert.regions import AbstractRegion
 from firl.expert.truncated import normalise_on
 from firl.methods.base import Problem
-from firl.reward import RewardNet, Scaling, make_reward
 from firl.rollout import make_simulator
 from firl.rundir import RunDir
-from firl.sac.agent import Agent
-from firl.sac.networks import Actor
 from firl.summary import finish
 from firl.tasks import configure, make_problem
-from firl.types import Columns, Policy, StateMap
+from firl.types import Columns, StateMap
 
 
 @dataclass(frozen=True)
@@ -118,69 +111,3 @@ def train(
         finish(run, problem, status="failed")
         raise
     return Run(run.path, finish(run, problem, status="done"))
-
-
-@dataclass(frozen=True)
-class Learned:
-    """What a run learned, as functions of NumPy arrays."""
-
-    config: TrainConfig
-    reward_net: RewardNet
-    """The reward as JAX takes it, one state at a time."""
-    _agent: Agent
-    _action_low: Float[np.ndarray, "a"]
-    _action_high: Float[np.ndarray, "a"]
-
-    def reward(self, states: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n"]:
-        """r_θ of each state."""
-        return np.asarray(_rewards(self.reward_net, jnp.asarray(states, jnp.float32)))
-
-    @property
-    def actor(self) -> Actor:
-        """The policy's network."""
-        return self._agent.actor
-
-    @property
-    def stochastic_policy(self) -> Policy:
-        """The policy as our simulators take it: JAX in, actions in [−1, 1] out."""
-        return self._agent.policy
-
-    def policy(
-        self, obs: Float[np.ndarray, "n o"], *, seed: int | None = 0
-    ) -> Float[np.ndarray, "n a"]:
-        """Actions for observations, in the environment's own bounds; without noise if no seed."""
-        policy = self._agent.deterministic_policy if seed is None else self._agent.policy
-        keys = jax.random.split(jax.random.key(seed or 0), len(obs))
-        actions = np.asarray(_actions(policy, keys, jnp.asarray(obs, jnp.float32)))
-        share = (actions + 1.0) / 2.0
-        return np.asarray(self._action_low + share * (self._action_high - self._action_low))
-
-
-@eqx.filter_jit
-def _rewards(net: RewardNet, states: Float[Array, "n d"]) -> Float[Array, "n"]:
-    return jax.vmap(net)(states)
-
-
-@eqx.filter_jit
-def _actions(policy: Any, keys: Array, obs: Float[Array, "n o"]) -> Float[Array, "n a"]:
-    actions: Array = jax.vmap(policy)(keys, obs)
-    return actions
-
-
-def load(path: str | Path) -> Learned:
-    """What the run in this directory learned, as far as it got."""
-    run = RunDir(Path(path))
-    config, about = run.read_config(), run.read_about()
-    if not run.checkpoint.exists():
-        raise FirlError(f"{run.path} has no checkpoint yet: let it train, or resume it.")
-    key = jax.random.key(0)
-    agent = Agent.create(key, about["obs_dim"], about["act_dim"], config.sac)
-    scaling = Scaling(tuple(about["state_centre"]), tuple(about["state_scale"]))
-    reward = make_reward(key, scaling, config.reward)
-    return Learned(
-        config,
-        load_part(run.checkpoint, "reward", reward),
-        load_part(run.checkpoint, "agent", agent),
-        np.asarray(about["action_low"], np.float32),
-        np.asarray(about["action_high"], np.float32),
-    )

@@ -167,6 +167,10 @@ class EvaluationConfig:
     """k of the Kozachenko-Leonenko estimators."""
 
 
+GIVEN_REWARD = ("true-reward", "learned-reward")
+"""Methods that imitate nobody."""
+
+
 @dataclass(frozen=True)
 class TrainConfig:
     """One training, complete: the same configuration gives the same run, bit for bit."""
@@ -174,7 +178,8 @@ class TrainConfig:
     task: Annotated[str, tyro.conf.Suppress]
     """What to learn; `firl tasks` lists them."""
     method: str = "firl"
-    """How to learn it: firl or maxent."""
+    """How to learn it: firl or maxent; true-reward and learned-reward train SAC on a reward that
+    is given."""
     divergence: str = "fkl"
     """What firl minimises between the expert's and the agent's state marginal: fkl, rkl, js, tv,
     hellinger, chi2, chi2-neyman, w1 or mmd."""
@@ -186,6 +191,11 @@ class TrainConfig:
     """Budget: simulator steps of training, the gradient's roll-outs included."""
     picture: Path | None = None
     """A PNG whose brightness over the arena is the density to match, instead of the task's own."""
+    demos: Path | None = None
+    """Demonstrations to imitate (a Minari dataset's directory, .npz, .npy or .csv), instead of the
+    task's own."""
+    learned_reward: Path | None = None
+    """The run whose reward method learned-reward trains SAC on."""
     checkpoint_every: int = 20
     """Iterations between checkpoints; a killed run goes on from the last one."""
     collect: CollectConfig = field(default_factory=CollectConfig)
@@ -207,6 +217,14 @@ class TrainConfig:
             "--practice.every": self.practice.every,
             "--practice.updates": self.practice.updates,
             "--collect.updates": self.collect.updates,
+            "--imitation.demonstrations": self.imitation.demonstrations,
+            "--imitation.window": self.imitation.window,
+            "--imitation.slope": self.imitation.slope,
+            "--classifier.steps": self.classifier.steps,
+            "--classifier.batch-size": self.classifier.batch_size,
+            "--classifier.learning-rate": self.classifier.learning_rate,
+            "--classifier.slope": self.classifier.slope,
+            "--classifier.bound": self.classifier.bound,
             "--ratio.bandwidth": 1.0 if self.ratio.bandwidth is None else self.ratio.bandwidth,
             "--reward.bound": self.reward.bound,
             "--reward.learning-rate": self.reward.learning_rate,
@@ -231,6 +249,12 @@ class TrainConfig:
             raise FirlError(
                 f"--collect.rollouts is {self.collect.rollouts}, but a covariance needs at least 2."
             )
+        if not 0 <= self.imitation.average < 1:
+            raise FirlError(
+                f"--imitation.average is {self.imitation.average}, but must be in [0, 1)."
+            )
+        if self.picture is not None and self.demos is not None:
+            raise FirlError("--picture and --demos are two experts: leave one of them out.")
         if not 0 <= self.sac.discount < 1:
             raise FirlError(f"--sac.discount is {self.sac.discount}, but must be in [0, 1).")
         not_negative = {
@@ -239,6 +263,9 @@ class TrainConfig:
             "--collect.sac-episodes": self.collect.sac_episodes,
             "--practice.random-steps": self.practice.random_steps,
             "--reward.weight-decay": self.reward.weight_decay,
+            "--imitation.slope-penalty": self.imitation.slope_penalty,
+            "--classifier.gradient-penalty": self.classifier.gradient_penalty,
+            "--classifier.weight-decay": self.classifier.weight_decay,
         }
         for option, value in not_negative.items():
             if not 0 <= value < float("inf"):
@@ -278,6 +305,9 @@ _NESTED: dict[str, type] = {
 }
 
 
+_PATHS = ("picture", "demos", "learned_reward")
+
+
 def _build(cls: type, plain: dict[str, Any], where: str) -> Any:
     names = {f.name for f in dataclasses.fields(cls)}
     if set(plain) != names:
@@ -290,7 +320,7 @@ def _build(cls: type, plain: dict[str, Any], where: str) -> Any:
     for name, value in plain.items():
         if name in _NESTED and cls is TrainConfig:
             value = _build(_NESTED[name], value, f"{where}.{name}")
-        elif name == "picture" and value is not None:
+        elif name in _PATHS and value is not None:
             value = Path(value)
         elif isinstance(value, list):
             value = tuple(value)

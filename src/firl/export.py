@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save
 
-from firl.api import load
 from firl.checkpoint import write_atomically
 from firl.errors import FirlError
+from firl.learned import load
 from firl.rundir import RunDir, to_json
 from firl.sac.networks import LOG_STD_MAX, LOG_STD_MIN
 

@@ -1,6 +1,7 @@
 """The reward r_θ(s): a small network of the state, bounded, and its use on transitions."""
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -77,6 +78,7 @@ class StateReward(eqx.Module):
 
     net: RewardNet
     state_map: StateMap
+    pays_on: ClassVar[bool] = True
 
     def __call__(self, batch: Transition) -> Float[Array, "batch"]:
         """Reward each transition by the state it leads to."""

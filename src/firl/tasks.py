@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from firl.config import (
@@ -22,6 +23,7 @@ from firl.errors import FirlError, unknown
 
 if TYPE_CHECKING:
     from firl.expert.base import AbstractDensity
+    from firl.expert.demonstrations import Demonstrations
     from firl.expert.regions import AbstractRegion
     from firl.methods.base import Problem
     from firl.types import Simulator
@@ -45,6 +47,8 @@ class Task:
     """The states that can be reached, where that is known."""
     density: Callable[[], AbstractDensity] | None = None
     """Where the agent should spend its time, within the arena."""
+    env_id: str | None = None
+    """Which environment demonstrations must come from."""
 
 
 def configure(task: str, preset: str = "default") -> TrainConfig:
@@ -60,6 +64,7 @@ def configure(task: str, preset: str = "default") -> TrainConfig:
 def make_problem(config: TrainConfig) -> Problem:
     """The task's environment and target, ready to learn from."""
     from firl.expert.picture import Picture
+    from firl.expert.read import read_demonstrations
     from firl.expert.regions import Box
     from firl.expert.truncated import Truncated
     from firl.methods.base import Problem
@@ -70,7 +75,11 @@ def make_problem(config: TrainConfig) -> Problem:
     task = TASKS[config.task]
     simulator = task.simulator()
     arena = None if task.arena is None else task.arena()
+    expert: AbstractDensity | Demonstrations | None
     expert = None if task.density is None else task.density()
+    if demos := config.demos or own_demonstrations(config.task):
+        expert = read_demonstrations(str(demos))
+        expert.check_against(simulator.obs_dim, simulator.act_dim, task.env_id)
     if config.picture is not None:
         if arena is None:
             raise FirlError(
@@ -79,7 +88,18 @@ def make_problem(config: TrainConfig) -> Problem:
             )
         expert = Truncated(Picture(config.picture, Box(*arena.bounds())), arena)
     columns = task.state_columns or tuple(range(simulator.obs_dim))
-    return Problem(simulator, Columns(columns), expert, arena)
+    made = Problem(simulator, Columns(columns), expert, arena)
+    if config.learned_reward is not None:
+        from firl.learned import adopt
+
+        made = adopt(made, config.learned_reward)
+    return made
+
+
+def own_demonstrations(task: str) -> Path | None:
+    """Those that ship with firl, where a task has some."""
+    path = Path(__file__).parent / "expert" / "data" / f"{task}.npz"
+    return path if path.exists() else None
 
 
 def _point_mass(size: float) -> Callable[[], Simulator]:
@@ -241,14 +261,23 @@ TASKS: dict[str, Task] = {
         _disc,
         _target("reacher_mixture"),
     ),
-    "hopper": Task("Hopper-v5", _mujoco("Hopper-v5"), _locomotion, _locomotion),
-    "walker2d": Task("Walker2d-v5", _mujoco("Walker2d-v5"), _locomotion, _locomotion),
-    "halfcheetah": Task("HalfCheetah-v5", _mujoco("HalfCheetah-v5"), _locomotion, _locomotion),
+    "hopper": Task("Hopper-v5", _mujoco("Hopper-v5"), _locomotion, _locomotion, env_id="Hopper-v5"),
+    "walker2d": Task(
+        "Walker2d-v5", _mujoco("Walker2d-v5"), _locomotion, _locomotion, env_id="Walker2d-v5"
+    ),
+    "halfcheetah": Task(
+        "HalfCheetah-v5",
+        _mujoco("HalfCheetah-v5"),
+        _locomotion,
+        _locomotion,
+        env_id="HalfCheetah-v5",
+    ),
     "ant": Task(
         "Ant-v5 without contact forces, 27 coordinates",
         _mujoco("Ant-v5", include_cfrc_ext_in_observation=False),
         _locomotion,
         _locomotion,
+        env_id="Ant-v5",
     ),
     "humanoid": Task(
         "Humanoid-v5 without inertias and forces, 45 coordinates",
@@ -261,5 +290,6 @@ TASKS: dict[str, Task] = {
         ),
         _locomotion,
         _locomotion,
+        env_id="Humanoid-v5",
     ),
 }

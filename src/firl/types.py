@@ -101,6 +101,12 @@ class HostPolicy(Policy, Protocol):
 class RewardFn(Protocol):
     """Rewards a batch of transitions when it is drawn; rewards are never stored. A pytree."""
 
+    @property
+    def pays_on(self) -> bool:
+        """Whether an absorbing state goes on paying for ever, as a reward of states does. What an
+        environment pays ends with the episode."""
+        ...
+
     def __call__(self, batch: Transition) -> Float[Array, "batch"]:
         """Reward each transition."""
         ...

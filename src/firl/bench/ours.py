@@ -1,5 +1,7 @@
 """Our update, alone, with a reward network to relabel by, and with the environment's steps."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import gymnasium as gym
 import jax
@@ -22,6 +24,8 @@ _CAPACITY = 100_000
 class FirstCoordinate(eqx.Module):
     """A reward that costs nothing, as it costs the others nothing to read theirs."""
 
+    pays_on: ClassVar[bool] = False
+
     def __call__(self, batch: Transition) -> Float[Array, "batch"]:
         """Hopper's height."""
         return batch.next_obs[:, 0]
@@ -31,6 +35,7 @@ class NetworkReward(eqx.Module):
     """A reward as f-IRL learns it: tanh units, 64 × 64."""
 
     net: eqx.nn.MLP
+    pays_on: ClassVar[bool] = True
 
     def __call__(self, batch: Transition) -> Float[Array, "batch"]:
         """r(s′)."""

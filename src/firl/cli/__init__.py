@@ -1,16 +1,22 @@
 """`firl COMMAND …`: picks the command and turns bad input into one sentence and exit code 2."""
 
 import sys
+from collections.abc import Callable
+from importlib import import_module
 
 from firl.errors import FirlError, LearningDiverged, unknown
 
 COMMANDS = {
-    "train": "learn a reward and a policy for a task",
-    "evaluate": "score a run's policy against its target",
-    "plot": "draw a run, or compare several",
-    "export": "write a run's reward and policy for use without firl",
-    "tasks": "list what there is to learn",
+    "train": ("firl.cli.train", "learn a reward and a policy for a task"),
+    "evaluate": ("firl.cli.runs", "score a run's policy"),
+    "plot": ("firl.cli.runs", "draw a run, or compare several"),
+    "export": ("firl.cli.runs", "write a run's reward and policy for use without firl"),
+    "retrain": ("firl.cli.agents", "train from scratch on the reward that a run learned"),
+    "expert": ("firl.cli.agents", "train on a task's own reward and record demonstrations"),
+    "demos": ("firl.cli.demos", "say what demonstrations hold, or write them in another format"),
+    "tasks": ("firl.cli.tasks", "list what there is to learn"),
 }
+"""Where each is, imported on demand: --help must answer before JAX could be imported."""
 
 _USAGE = "\n".join(
     [
@@ -18,7 +24,7 @@ _USAGE = "\n".join(
         "",
         "usage: firl COMMAND …       firl COMMAND --help explains a command",
         "",
-        *(f"  {name:<10} {summary}" for name, summary in COMMANDS.items()),
+        *(f"  {name:<10} {summary}" for name, (_, summary) in COMMANDS.items()),
         "",
         "First steps: firl train pointmass-gaussian",
     ]
@@ -45,17 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _dispatch(command: str, words: list[str]) -> int:
-    # Imported on demand: --help must answer before JAX could be imported.
-    if command == "train":
-        from firl.cli.train import train
-
-        return train(words)
-    if command == "tasks":
-        from firl.cli.tasks import tasks
-
-        return tasks(words)
-    if command in COMMANDS:
-        from firl.cli.runs import RUN_COMMANDS
-
-        return RUN_COMMANDS[command](words)
-    raise unknown("command", command, COMMANDS)
+    if command not in COMMANDS:
+        raise unknown("command", command, COMMANDS)
+    run: Callable[[list[str]], int] = getattr(import_module(COMMANDS[command][0]), command)
+    return run(words)

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from firl.config import TrainConfig
+from firl.config import GIVEN_REWARD, TrainConfig
 
 if TYPE_CHECKING:
     from firl.api import Run
@@ -28,8 +28,9 @@ class Progress:
         self._printed = -_PLAIN_EVERY_SECONDS
 
     def __enter__(self) -> "Progress":
-        target = self._config.picture or self._config.task
-        self._console.print(f"{_title(self._config)} towards {target}: compiling …")
+        target = self._config.picture or self._config.demos or self._config.task
+        towards = "on" if self._config.method in GIVEN_REWARD else "towards"
+        self._console.print(f"{_title(self._config)} {towards} {target}: compiling …")
         if self._console.is_terminal:
             self._live.start()
         return self
@@ -66,9 +67,10 @@ class Progress:
             "iteration": f"{row['iteration'] + 1}",
             "env steps": f"{row['env_steps']:,} / {budget:,}",
         }
-        for name in ("forward_kl", "reverse_kl"):
+        for name in ("forward_kl", "reverse_kl", "return"):
             if f"eval/{name}" in self._scores:
-                cells[name.replace("_", " ")] = f"{self._scores[f'eval/{name}']:.3f}"
+                digits = 0 if name == "return" else 3
+                cells[name.replace("_", " ")] = f"{self._scores[f'eval/{name}']:.{digits}f}"
         assert self._started is not None
         began, first = self._started
         if row["env_steps"] > first:
@@ -81,13 +83,17 @@ class Progress:
         """Say how it ended and what was written."""
         summary = run.summary
         scores = [
-            f"{name.replace('_kl', ' KL')} {summary[name]:.3f}"
+            f"{name.replace('_kl', ' KL')} {summary[name]:.3f} nats"
             for name in ("forward_kl", "reverse_kl")
             if summary[name] is not None
         ]
+        if summary["return"] is not None:
+            scores.append(f"return {summary['return']:.0f}")
+        if summary["ratio"] is not None:
+            scores.append(f"{summary['ratio']:.2f} of the expert's")
         self._console.print(
             f"done in {summary['wall_seconds']:.0f} s and {summary['env_steps']:,} environment "
-            f"steps: {', '.join(scores)} (nats, last 10 % of training)"
+            f"steps: {', '.join(scores)} (last 10 % of training)"
         )
         self._console.print(f"picture  {run.path / 'picture.png'}", soft_wrap=True)
         self._console.print(f"run      {run.path}", soft_wrap=True)

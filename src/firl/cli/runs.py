@@ -1,6 +1,5 @@
 """Commands on runs that exist: evaluate, plot, export."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,10 +10,10 @@ from firl.errors import FirlError
 
 @dataclass(frozen=True)
 class EvaluateCommand:
-    """Score a run's stochastic policy against its target by fresh episodes."""
+    """Score a run's stochastic policy by fresh episodes: against its target, or by its return."""
 
-    episodes: int = 1000
-    """How many."""
+    episodes: int | None = None
+    """How many. [as many as the run's own evaluations]"""
     expert_samples: int = 10_000
     """Samples of the target to compare with."""
     seed: int = 0
@@ -43,13 +42,16 @@ def evaluate(words: list[str]) -> int:
     command = parse(EvaluateCommand(), options, "firl evaluate RUN")
     import jax
 
-    from firl.api import load
     from firl.evaluation import score
+    from firl.learned import load
     from firl.tasks import make_problem
 
     for path in paths:
         learned = load(path)
-        config = EvaluationConfig(episodes=command.episodes, expert_samples=command.expert_samples)
+        config = EvaluationConfig(
+            episodes=command.episodes or learned.config.evaluation.episodes,
+            expert_samples=command.expert_samples,
+        )
         problem = make_problem(learned.config)
         scores, env_steps = score(
             problem, learned.stochastic_policy, config, jax.random.key(command.seed)
@@ -96,13 +98,6 @@ def export(words: list[str]) -> int:
         raise FirlError(f"firl export takes one run, but was given {len(paths)}.")
     print(export_run(paths[0], command.out or paths[0] / "export"))
     return 0
-
-
-RUN_COMMANDS: dict[str, Callable[[list[str]], int]] = {
-    "evaluate": evaluate,
-    "plot": plot,
-    "export": export,
-}
 
 
 def _split(words: list[str], command: str) -> tuple[list[Path], list[str]]:

@@ -25,19 +25,22 @@ class TrainCommand:
 
 def train(words: list[str]) -> int:
     """Run the command."""
-    task, words = _take_task(words)
-    config = configure(task, _value_of("--preset", words) or "default")
+    task, words = take_task(words, "train")
+    config = configure(task, value_of("--preset", words) or "default")
     command = parse(TrainCommand(config), words, "firl train TASK")
-    out = command.out or default_out(command.config)
+    run_training(command.config, command.out or default_out(command.config), command.resume)
+    return 0
 
+
+def run_training(config: TrainConfig, out: Path, resume: bool) -> None:
+    """Train with a display of how it goes."""
     # Everything so far answers at once; from here on JAX is needed.
     from firl.api import train as train_run
     from firl.cli.progress import Progress
 
-    with Progress(command.config) as progress:
-        run = train_run(command.config, out=out, resume=command.resume, on_row=progress.show)
+    with Progress(config) as progress:
+        run = train_run(config, out=out, resume=resume, on_row=progress.show)
     progress.summarise(run)
-    return 0
 
 
 def default_out(config: TrainConfig) -> Path:
@@ -46,15 +49,17 @@ def default_out(config: TrainConfig) -> Path:
     return Path("runs") / f"{config.task}-{method}-s{config.seed}"
 
 
-def _take_task(words: list[str]) -> tuple[str, list[str]]:
+def take_task(words: list[str], command: str) -> tuple[str, list[str]]:
+    """The task, which comes first, and the options."""
     if words and not words[0].startswith("-"):
         return words[0], words[1:]
     if "--help" in words or "-h" in words:
         return next(iter(TASKS)), words
-    raise FirlError(f"firl train needs a task: {', '.join(TASKS)}.")
+    raise FirlError(f"firl {command} needs a task: {', '.join(TASKS)}.")
 
 
-def _value_of(option: str, words: list[str]) -> str | None:
+def value_of(option: str, words: list[str]) -> str | None:
+    """What an option is given, before all of them are parsed."""
     for position, word in enumerate(words):
         if word.startswith(f"{option}="):
             return word.partition("=")[2]

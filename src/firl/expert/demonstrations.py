@@ -138,15 +138,22 @@ class Demonstrations:
             terminated=self.terminated & (self.lengths <= horizon),
         )
 
-    def select(self, indices: Iterable[SupportsIndex]) -> "Demonstrations":
+    def select(self, indices: Iterable[SupportsIndex | np.bool_]) -> "Demonstrations":
         """These episodes, in this order. Provenance stays that of the whole."""
-        chosen = [operator.index(index) for index in indices]
-        for index in chosen:
-            if not 0 <= index < self.num:
+        chosen = []
+        for index in indices:
+            if isinstance(index, bool | np.bool_):  # a mask: True would be episode 1
                 raise FirlError(
-                    f"{self.source}: there is no episode {index}: there are {self.num}, counted "
+                    f"{self.source}: episodes are selected by their numbers, but {index} is none: "
+                    "pass numpy.flatnonzero of a mask."
+                )
+            number = operator.index(index)
+            if not 0 <= number < self.num:
+                raise FirlError(
+                    f"{self.source}: there is no episode {number}: there are {self.num}, counted "
                     "from 0."
                 )
+            chosen.append(number)
         if not chosen:
             raise FirlError(f"{self.source}: no episode was selected: name at least one.")
         return replace(

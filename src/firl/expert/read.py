@@ -8,11 +8,11 @@ from firl.errors import FirlError
 from firl.expert.demonstrations import Demonstrations
 from firl.expert.read_csv import read_csv
 from firl.expert.read_minari import local_dataset, read_minari
-from firl.expert.read_numpy import read_npy, read_npz
+from firl.expert.read_numpy import read_numpy
 
 _READERS: dict[str, Callable[[Path], Demonstrations]] = {
-    ".npz": read_npz,
-    ".npy": read_npy,
+    ".npz": read_numpy,
+    ".npy": read_numpy,
     ".csv": read_csv,
 }
 
@@ -29,6 +29,13 @@ def read_demonstrations(path: str | os.PathLike[str]) -> Demonstrations:
     if isinstance(path, str) and path.startswith("minari:"):
         return read_minari(local_dataset(path.removeprefix("minari:")))
     path = Path(path)
+    try:
+        return _read(path)
+    except OSError as error:
+        raise FirlError(f"{path}: it cannot be read ({error}): check it.") from error
+
+
+def _read(path: Path) -> Demonstrations:
     if path.name == "main_data.hdf5":
         path = path.parent
     if not path.exists():
@@ -46,7 +53,4 @@ def read_demonstrations(path: str | os.PathLike[str]) -> Demonstrations:
             f"{path}: firl does not read demonstrations from {ending or 'a file without an ending'}"
             f", but from {_KINDS}: save them as one of these."
         )
-    try:
-        return _READERS[ending](path)
-    except OSError as error:
-        raise FirlError(f"{path}: the file cannot be read ({error}): check it.") from error
+    return _READERS[ending](path)

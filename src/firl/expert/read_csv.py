@@ -23,10 +23,15 @@ def read_csv(path: Path) -> Demonstrations:
     first = next(rows, None)
     if first is None:
         raise FirlError(f"{path}: the file is empty: write a row for each of s_0 … s_L.")
-    cells = [cell.strip() for cell in first[1]]
+    cells = ["episode" if cell.strip().lower() == "episode" else cell.strip() for cell in first[1]]
     header = cells if "episode" in cells or not any(map(_is_number, cells)) else None
-    names = header or [str(column) for column in range(len(first[1]))]
+    names = header or [str(column) for column in range(len(cells))]
     _check_names(path, names)
+    if header is None and len(names) > 1 and cells == names:
+        raise FirlError(
+            f"{path}: its first line counts the columns, as pandas does where they have no names: "
+            "leave it out (header=False), or name them."
+        )
     split = names.index("episode") if "episode" in names else None
     episodes: dict[str, list[list[float]]] = {}
     current = None
@@ -86,6 +91,11 @@ def _check_names(path: Path, names: list[str]) -> None:
             raise FirlError(
                 f"{path}: its column {name!r} is no coordinate of an observation, and a CSV has "
                 "room for nothing else: leave it out, or save an .npz."
+            )
+        if name.lower().startswith("episode") and name != "episode":
+            raise FirlError(
+                f"{path}: its column {name!r} would be read as a coordinate: name it episode if it "
+                "says which episode a row is of, or leave it out."
             )
     if names.count("episode") > 1 or names == ["episode"]:
         raise FirlError(

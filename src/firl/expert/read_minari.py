@@ -57,7 +57,7 @@ def read_minari(path: Path) -> Demonstrations:
         actions=[episode["actions"] for episode in episodes],
         rewards=[episode["rewards"] for episode in episodes],
         terminated=[
-            _terminated(path, number, episode["terminations"], len(episode["rewards"]))
+            _terminated(path, number, episode["terminations"], episode["rewards"].size)
             for number, episode in enumerate(episodes)
         ],
         env_id=ours.get("env_id", spec.get("id")),

@@ -14,14 +14,8 @@ KEYS = ("observations", "lengths", "actions", "rewards", "terminated", "env_id",
 """What an .npz of the padded layout may hold; only the first is needed."""
 
 
-def read_npy(path: Path) -> Demonstrations:
-    """One array of observations, [N, L + 1, o] or, for a single episode, [L + 1, o]."""
-    (array,) = _load(path).values()
-    return _states(path, array)
-
-
-def read_npz(path: Path) -> Demonstrations:
-    """The padded layout (`KEYS`), or a single array of observations under any name."""
+def read_numpy(path: Path) -> Demonstrations:
+    """The padded layout (`KEYS`), or a single array of observations under any name or none."""
     arrays = _load(path)
     if "observations" not in arrays:
         if len(arrays) == 1:
@@ -39,7 +33,7 @@ def read_npz(path: Path) -> Demonstrations:
 
 
 def _states(path: Path, array: np.ndarray) -> Demonstrations:
-    """Nothing but observations: one episode, or several of equal length."""
+    """Nothing but observations: one episode, [L + 1, o], or several of equal length."""
     if array.ndim not in (2, 3):
         raise FirlError(
             f"{path}: the array has shape {list(array.shape)}, but must be [N, L + 1, o], or "
@@ -75,7 +69,7 @@ def _padded(path: Path, arrays: dict[str, np.ndarray]) -> Demonstrations:
                 f"{path}: its {name} have shape {list(array.shape)}, but {most + 1} observations "
                 f"in each of {num} episodes need {[num, most]} of them, one for each step between."
             )
-    lengths = _lengths(path, data.get("lengths", np.full(num, most)), num, most)
+    lengths = _lengths(path, data["lengths"], num, most) if "lengths" in data else [most] * num
 
     def steps(name: str) -> list[np.ndarray] | None:
         if name not in data:
@@ -146,7 +140,7 @@ def _load(path: Path) -> dict[str, np.ndarray]:
     except OSError:
         raise
     except Exception as error:  # damaged archives and headers fail in a dozen ways
-        if "pickle" in str(error):
+        if "Object arrays" in str(error):  # text and noise NumPy calls pickled data
             raise FirlError(
                 f"{path}: it holds pickled objects, which can run any program when they are read, "
                 "so firl never does: save plain arrays of numbers (episodes of different lengths: "

@@ -54,7 +54,7 @@ def write_minari(
     if demos.actions is None or demos.rewards is None:
         raise FirlError(
             f"{demos.source}: a Minari dataset has actions and rewards, which these demonstrations "
-            "do not: write them with write_npz."
+            "do not: write them as .npz."
         )
     if path.exists():
         raise FirlError(f"{path}: there is something already: name a directory that is not there.")
@@ -121,7 +121,10 @@ def _env_spec(env_id: str | None) -> str | None:
 
     if env_id not in gymnasium.registry:
         return None
-    spec: str = gymnasium.registry[env_id].to_json()
+    try:
+        spec: str = gymnasium.registry[env_id].to_json()
+    except (TypeError, ValueError):  # made by a function, or from what is no JSON
+        return None
     return spec
 
 

@@ -7,10 +7,11 @@ from firl.config import TrainConfig
 from firl.methods.base import Method, Problem
 from firl.methods.f_irl import firl
 from firl.methods.maxent_irl import maxent
-from firl.methods.true_reward import true_reward
+from firl.methods.reinforce import learned_reward, true_reward
 
 METHODS: dict[str, Callable[[Problem, TrainConfig], Method[Any]]] = {
     "firl": firl,
     "maxent": maxent,
     "true-reward": true_reward,
+    "learned-reward": learned_reward,
 }

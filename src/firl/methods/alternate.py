@@ -126,7 +126,8 @@ def alternate(
             state.reward, state.optimiser, values, states, share_done
         )
 
-        info = named("sac", sac_info) | signal_info | reward_info
+        updates = {"sac/updates": jnp.asarray(collect.updates, jnp.float32)}
+        info = named("sac", sac_info) | updates | signal_info | reward_info
         return AlternatingState(
             agent=agent,
             reward=reward,

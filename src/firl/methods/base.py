@@ -16,7 +16,7 @@ from firl.expert.demonstrations import Demonstrations
 from firl.expert.regions import AbstractRegion
 from firl.reward import RewardNet, Scaling
 from firl.sac.agent import Agent
-from firl.types import RewardFn, Simulator, StateMap
+from firl.types import Simulator, StateMap
 
 _LEAST_SPREAD = 1e-6
 """Below this a coordinate counts as constant: dividing by it would make rounding a signal."""
@@ -31,6 +31,8 @@ class Problem(NamedTuple):
     """None where nobody is imitated and the environment's own reward is learned from."""
     arena: AbstractRegion | None
     """The states that can be reached, where that is known."""
+    units: Scaling | None = None
+    """What networks of the state do to it first, where that is settled already."""
 
     @property
     def density(self) -> AbstractDensity:
@@ -55,6 +57,8 @@ class Problem(NamedTuple):
 
     def scaling(self, normalise: bool) -> Scaling:
         """What networks of the state do to it first: fit the arena or the demonstrations."""
+        if self.units is not None:
+            return self.units
         if isinstance(self.expert, Demonstrations) and normalise:
             return self._scaling_to(self.expert)
         if self.arena is None or not normalise:
@@ -84,7 +88,7 @@ class State(eqx.Module):
     """What the next step needs; methods add to it. Everything in it is checkpointed."""
 
     agent: eqx.AbstractVar[Agent]
-    reward: eqx.AbstractVar[RewardNet | RewardFn]
+    reward: eqx.AbstractVar[RewardNet | None]
     env_steps: eqx.AbstractVar[Int[Array, ""]]
     """All simulator steps that training took."""
 

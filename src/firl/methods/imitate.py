@@ -20,7 +20,7 @@ from firl.config import ImitationConfig, RewardConfig, TrainConfig
 from firl.log_ratio import classifier
 from firl.methods.base import Info, Method, Problem, State, check_budget, named
 from firl.methods.descent import descend
-from firl.methods.practice import explore, practise
+from firl.methods.practice import explore, practice_info, practise
 from firl.reward import RewardNet, StateReward, make_reward
 from firl.sac.adam import Adam
 from firl.sac.agent import Agent
@@ -98,7 +98,8 @@ def imitate(problem: Problem, config: TrainConfig, loss: ImitationLoss) -> Metho
             k_practice, simulator, state.agent, state.buffer, reward_fn, config.practice, sac
         )
         recent, num_recent = remember(state, episodes)
-        visited = recent[: int(num_recent)]
+        # As often as it takes to fill the window, so that no shape changes while it fills.
+        visited = recent[jnp.arange(imitation.window) % num_recent]
         ratio, ratio_info = classifier.fit(
             k_ratio,
             state.ratio,
@@ -111,15 +112,7 @@ def imitate(problem: Problem, config: TrainConfig, loss: ImitationLoss) -> Metho
         reward, optimiser, reward_info = update(
             k_reward, state.reward, state.optimiser, ratio.classifier, visited, expert, share_done
         )
-        info = (
-            named("sac", sac_info)
-            | named("ratio", ratio_info)
-            | reward_info
-            | {
-                "agent/return": jnp.mean(episodes.returns),
-                "agent/length": jnp.mean(episodes.lengths.astype(jnp.float32)),
-            }
-        )
+        info = sac_info | practice_info(episodes) | named("ratio", ratio_info) | reward_info
         return ImitatingState(
             agent=agent,
             reward=reward,

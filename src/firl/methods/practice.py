@@ -6,6 +6,7 @@ import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
 from firl.config import PracticeConfig, SACConfig
+from firl.methods.base import Info, named
 from firl.rollout import UniformPolicy
 from firl.sac.agent import Agent
 from firl.sac.replay import ReplayBuffer
@@ -38,7 +39,7 @@ def practise(
     reward: RewardFn,
     config: PracticeConfig,
     sac: SACConfig,
-) -> tuple[Agent, ReplayBuffer, Trajectories, SACInfo]:
+) -> tuple[Agent, ReplayBuffer, Trajectories, Info]:
     """An iteration's episodes, with a block of updates after every few of their steps.
 
     What is left of the steps at the end is stored and not followed by updates.
@@ -59,4 +60,13 @@ def practise(
 
     episodes = simulator.practise(k_play, agent.policy, config.steps, config.every, learn)
     mean: SACInfo = jax.tree.map(lambda *values: jnp.mean(jnp.stack(values)), *infos)
-    return agent, buffer, episodes, mean
+    updates = jnp.asarray(len(infos) * config.updates, jnp.float32)
+    return agent, buffer, episodes, named("sac", mean) | {"sac/updates": updates}
+
+
+def practice_info(episodes: Trajectories) -> Info:
+    """How the agent did while it practised, for looking at: nothing learns from its return."""
+    return {
+        "agent/return": jnp.mean(episodes.returns),
+        "agent/length": jnp.mean(episodes.lengths.astype(jnp.float32)),
+    }

@@ -1,4 +1,8 @@
-"""A run in one picture: target density, visited states, learned reward, both KL curves."""
+"""A run in one picture.
+
+Towards a density: target, visited states, learned reward, both KL curves. Towards demonstrations:
+the return against the expert's, and the learned reward along an expert's and the agent's episode.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -7,10 +11,13 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from firl.api import Learned, load
 from firl.evaluation import visited_states
+from firl.expert.base import AbstractDensity
+from firl.expert.demonstrations import Demonstrations
 from firl.expert.regions import AbstractRegion
+from firl.learned import WITHOUT_REWARD, Learned, load
 from firl.methods.base import Problem
+from firl.plotting.curves import curve_of, draw_curves
 from firl.plotting.style import COLOURS, figure, heat_map, show_image
 from firl.rundir import RunDir
 
@@ -21,8 +28,11 @@ _BINS = 60
 
 
 def draw_run(run: RunDir, problem: Problem) -> None:
-    """Write the run's picture.png; of more than two coordinates, only the curves."""
+    """Write the run's picture.png; of a density in more than two coordinates, only the curves."""
     learned = load(run.path)
+    if not isinstance(problem.expert, AbstractDensity):
+        _draw_returns(run, problem, learned)
+        return
     episodes = min(_EPISODES, learned.config.evaluation.episodes)
     key = jax.random.key(learned.config.seed)
     states, _ = visited_states(problem, learned.stochastic_policy, key, episodes)
@@ -86,6 +96,34 @@ def _draw_line(
 
 def _density(problem: Problem, points: Float[np.ndarray, "m d"]) -> Float[np.ndarray, "m"]:
     return np.asarray(np.exp(problem.density.log_prob(jnp.asarray(points))))
+
+
+def _draw_returns(run: RunDir, problem: Problem, learned: Learned) -> None:
+    """Nobody learned from the return: it is only looked at."""
+    expert = problem.expert if isinstance(problem.expert, Demonstrations) else None
+    with figure(9.0, 3.0, run.picture) as drawn:
+        return_axes, reward_axes = drawn.subplots(1, 2)
+        draw_curves(return_axes, [curve_of("agent", run.read_metrics(), "eval/return")])
+        if expert is not None and expert.returns is not None:
+            mean = float(expert.returns.mean())
+            return_axes.axhline(mean, color="0.4", linestyle="--", label="expert")
+        return_axes.set_title("true return, stochastic policy")
+        return_axes.legend()
+        reward_axes.set_title("learned reward along an episode")
+        if learned.config.method in WITHOUT_REWARD:
+            reward_axes.text(0.5, 0.5, "the environment's own", ha="center", va="center")
+            reward_axes.set_axis_off()
+            return
+        key = jax.random.key(learned.config.seed)
+        agent = problem.simulator.rollout(key, learned.stochastic_policy, 1)
+        paths = {"agent": agent.visited[0, : int(agent.lengths[0])]}
+        if expert is not None:
+            paths["expert"] = jnp.asarray(expert.observations[0][1:])
+        for label, visited in paths.items():
+            rewards = learned.reward(np.asarray(problem.state_map(visited)))
+            reward_axes.plot(1 + np.arange(len(rewards)), rewards, label=label, linewidth=0.8)
+        reward_axes.set_xlabel("step")
+        reward_axes.legend()
 
 
 def _draw_kl(axes: Axes, run: RunDir) -> None:

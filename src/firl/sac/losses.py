@@ -13,19 +13,27 @@ def critic_target(
     targets: Critics,
     batch: Transition,
     rewards: Float[Array, "b"],
+    final: Float[Array, "b"],
     noise: Float[Array, "b a"],
     alpha: Float[Array, ""],
     discount: float,
 ) -> Float[Array, "b"]:
-    """r + γ(min Q′(s′, a′) − α log π(a′|s′)), and r / (1 − γ) where s′ is absorbing.
+    """r + γ(min Q′(s′, a′) − α log π(a′|s′)), and `final` where s′ is absorbing.
 
-    An absorbing state repeats for ever and pays r(s′) each time: r + γ r/(1 − γ) = r/(1 − γ).
     Nothing is chosen there, so there is no entropy to be paid for either.
     """
     means, log_stds = actor.distributions(batch.next_obs)
     actions, log_probs = jax.vmap(squashed_gaussian)(means, log_stds, noise)
     values = jnp.min(targets(batch.next_obs, actions), axis=0) - alpha * log_probs
-    return jnp.where(batch.terminated, rewards / (1.0 - discount), rewards + discount * values)
+    return jnp.where(batch.terminated, final, rewards + discount * values)
+
+
+def final_value(rewards: Float[Array, "*b"], pays_on: bool, discount: float) -> Float[Array, "*b"]:
+    """What a transition into an absorbing state is worth.
+
+    It repeats for ever; if it pays r(s′) each time, that is r + γ r/(1 − γ) = r/(1 − γ).
+    """
+    return rewards / (1.0 - discount) if pays_on else rewards
 
 
 def critic_loss(

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from firl.config import SACConfig
 from firl.sac.agent import Agent
-from firl.sac.losses import actor_loss, critic_loss, critic_target
+from firl.sac.losses import actor_loss, critic_loss, critic_target, final_value
 from firl.sac.replay import ReplayBuffer
 from firl.types import RewardFn, Transition
 
@@ -33,6 +33,8 @@ class Draw(eqx.Module):
 
     batch: Transition
     rewards: Float[Array, "*updates b"]
+    final: Float[Array, "*updates b"]
+    """What a transition would be worth that leads into an absorbing state."""
     noise: Float[Array, "*updates b a"]
     """Of the actions at s."""
     next_noise: Float[Array, "*updates b a"]
@@ -64,7 +66,7 @@ def _improve(
     at_once = min(num_updates, _DRAWN_AT_ONCE)
 
     def group(i: Array, carry: tuple[Agent, SACInfo]) -> tuple[Agent, SACInfo]:
-        draws = _draw(jr.fold_in(key, i), buffer, reward, at_once, config.batch_size)
+        draws = _draw(jr.fold_in(key, i), buffer, reward, at_once, config)
 
         def step(j: Array, carry: tuple[Agent, SACInfo]) -> tuple[Agent, SACInfo]:
             agent, total = carry
@@ -82,14 +84,22 @@ def _improve(
 
 
 def _draw(
-    key: PRNGKeyArray, buffer: ReplayBuffer, reward: RewardFn, num_updates: int, batch_size: int
+    key: PRNGKeyArray, buffer: ReplayBuffer, reward: RewardFn, num_updates: int, config: SACConfig
 ) -> Draw:
     """Independent batches for several updates, relabelled: the reward is the same for all."""
     k_batch, k_noise, k_next = jr.split(key, 3)
-    batch = buffer.sample(k_batch, num_updates * batch_size)
-    shape = batch.action.shape
-    together = Draw(batch, reward(batch), jr.normal(k_noise, shape), jr.normal(k_next, shape))
-    draws: Draw = jax.tree.map(lambda x: x.reshape(num_updates, batch_size, *x.shape[1:]), together)
+    batch = buffer.sample(k_batch, num_updates * config.batch_size)
+    rewards, shape = reward(batch), batch.action.shape
+    together = Draw(
+        batch=batch,
+        rewards=rewards,
+        final=final_value(rewards, reward.pays_on, config.discount),
+        noise=jr.normal(k_noise, shape),
+        next_noise=jr.normal(k_next, shape),
+    )
+    draws: Draw = jax.tree.map(
+        lambda x: x.reshape(num_updates, config.batch_size, *x.shape[1:]), together
+    )
     return draws
 
 
@@ -97,7 +107,14 @@ def _update(agent: Agent, draw: Draw, config: SACConfig) -> tuple[Agent, SACInfo
     """Critics, actor, temperature, targets, in this order (Haarnoja et al. 2018b, Algorithm 1)."""
     batch, rewards, alpha = draw.batch, draw.rewards, agent.temperature.value
     target = critic_target(
-        agent.actor, agent.targets, batch, rewards, draw.next_noise, alpha, config.discount
+        agent.actor,
+        agent.targets,
+        batch,
+        rewards,
+        draw.final,
+        draw.next_noise,
+        alpha,
+        config.discount,
     )
     (critic_value, q), gradient = eqx.filter_value_and_grad(critic_loss, has_aux=True)(
         agent.critics, batch, target

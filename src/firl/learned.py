@@ -1,0 +1,112 @@
+"""What a run learned, read back from its directory."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from firl.checkpoint import load_part
+from firl.config import TrainConfig
+from firl.errors import FirlError
+from firl.methods.base import Problem
+from firl.reward import RewardNet, Scaling, make_reward
+from firl.rundir import RunDir
+from firl.sac.agent import Agent
+from firl.sac.networks import Actor
+from firl.types import Policy
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a run learned, as functions of NumPy arrays."""
+
+    config: TrainConfig
+    _reward_net: RewardNet | None
+    _agent: Agent
+    _action_low: Float[np.ndarray, "a"]
+    _action_high: Float[np.ndarray, "a"]
+
+    @property
+    def reward_net(self) -> RewardNet:
+        """The reward as JAX takes it, one state at a time."""
+        if self._reward_net is None:
+            raise FirlError(
+                "This run has no reward of its own, as it trained on the environment's: name one "
+                "that learned a reward."
+            )
+        return self._reward_net
+
+    def reward(self, states: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n"]:
+        """r_θ of each state."""
+        return np.asarray(_rewards(self.reward_net, jnp.asarray(states, jnp.float32)))
+
+    @property
+    def actor(self) -> Actor:
+        """The policy's network."""
+        return self._agent.actor
+
+    @property
+    def stochastic_policy(self) -> Policy:
+        """The policy as our simulators take it: JAX in, actions in [−1, 1] out."""
+        return self._agent.policy
+
+    def policy(
+        self, obs: Float[np.ndarray, "n o"], *, seed: int | None = 0
+    ) -> Float[np.ndarray, "n a"]:
+        """Actions for observations, in the environment's own bounds; without noise if no seed."""
+        policy = self._agent.deterministic_policy if seed is None else self._agent.policy
+        keys = jax.random.split(jax.random.key(seed or 0), len(obs))
+        actions = np.asarray(_actions(policy, keys, jnp.asarray(obs, jnp.float32)))
+        share = (actions + 1.0) / 2.0
+        return np.asarray(self._action_low + share * (self._action_high - self._action_low))
+
+
+@eqx.filter_jit
+def _rewards(net: RewardNet, states: Float[Array, "n d"]) -> Float[Array, "n"]:
+    return jax.vmap(net)(states)
+
+
+@eqx.filter_jit
+def _actions(policy: Any, keys: Array, obs: Float[Array, "n o"]) -> Float[Array, "n a"]:
+    actions: Array = jax.vmap(policy)(keys, obs)
+    return actions
+
+
+def load(path: str | Path) -> Learned:
+    """What the run in this directory learned, as far as it got."""
+    run = RunDir(Path(path))
+    config, about = run.read_config(), run.read_about()
+    if not run.checkpoint.exists():
+        raise FirlError(f"{run.path} has no checkpoint yet: let it train, or resume it.")
+    key = jax.random.key(0)
+    agent = Agent.create(key, about["obs_dim"], about["act_dim"], config.sac)
+    reward = None
+    if config.method not in WITHOUT_REWARD:
+        blank = make_reward(key, _scaling_of(run), config.reward)
+        reward = load_part(run.checkpoint, "reward", blank)
+    return Learned(
+        config,
+        reward,
+        load_part(run.checkpoint, "agent", agent),
+        np.asarray(about["action_low"], np.float32),
+        np.asarray(about["action_high"], np.float32),
+    )
+
+
+WITHOUT_REWARD = ("true-reward",)
+"""Methods that learn a policy only."""
+
+
+def adopt(problem: Problem, run: str | Path) -> Problem:
+    """The problem in the units of the reward that this run learned, so that it can be used."""
+    return problem._replace(units=_scaling_of(RunDir(Path(run))))
+
+
+def _scaling_of(run: RunDir) -> Scaling:
+    about = run.read_about()
+    return Scaling(tuple(about["state_centre"]), tuple(about["state_scale"]))
