@@ -17,18 +17,14 @@ CONFIG = SACConfig(hidden=(4,), batch_size=8, buffer_size=32)
 class CountingReward:
     """Python runs it only while JAX traces."""
 
+    pays_on: ClassVar[bool] = True
+
     def __init__(self) -> None:
         self.traces = 0
-
-    pays_on: ClassVar[bool] = True
 
     def __call__(self, batch: Transition):
         self.traces += 1
         return batch.next_obs[:, 0]
-
-
-def first_coordinate(batch: Transition):
-    return batch.next_obs[:, 0]
 
 
 def transitions(key, num: int) -> Transition:
@@ -54,7 +50,7 @@ def test_every_block_runs_as_many_updates_as_asked(getkey, num):
     # 101 is two groups that are drawn together, and one update more
     agent = Agent.create(getkey(), 3, 2, CONFIG)
     buffer = ReplayBuffer.create(CONFIG.buffer_size, 3, 2).insert(transitions(getkey(), 20))
-    agent, _ = improve(getkey(), agent, buffer, first_coordinate, num_updates=num, config=CONFIG)
+    agent, _ = improve(getkey(), agent, buffer, CountingReward(), num_updates=num, config=CONFIG)
     assert int(agent.critic_optimiser.count) == num
     assert int(agent.actor_optimiser.count) == num
 
@@ -62,6 +58,6 @@ def test_every_block_runs_as_many_updates_as_asked(getkey, num):
 def test_the_agent_is_donated_and_the_buffer_is_not(getkey):
     agent = Agent.create(getkey(), 3, 2, CONFIG)
     buffer = ReplayBuffer.create(CONFIG.buffer_size, 3, 2).insert(transitions(getkey(), 20))
-    improve(getkey(), agent, buffer, first_coordinate, num_updates=2, config=CONFIG)
+    improve(getkey(), agent, buffer, CountingReward(), num_updates=2, config=CONFIG)
     assert all(leaf.is_deleted() for leaf in jax.tree.leaves(agent.critics))
     assert not buffer.rows.is_deleted()

@@ -3,17 +3,16 @@
 from typing import ClassVar
 
 import equinox as eqx
-import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
 from jaxtyping import Array, Float
 
 from firl.bench.setting import BLOCK, ENVIRONMENT, WARM_UP, Contender, Setting
-from firl.config import SACConfig
+from firl.config import PracticeConfig, SACConfig
+from firl.methods.practice import explore, practise
+from firl.rollout import make_simulator
 from firl.sac.agent import Agent
-from firl.sac.networks import Actor, squashed_gaussian
 from firl.sac.replay import ReplayBuffer
 from firl.sac.update import improve
 from firl.types import RewardFn, Transition
@@ -49,13 +48,8 @@ def network_reward(setting: Setting) -> NetworkReward:
     )
 
 
-@jax.jit
-def _act(actor: Actor, obs: Float[Array, "o"], noise: Float[Array, "a"]) -> Float[Array, "a"]:
-    return squashed_gaussian(*actor.distribution(obs), noise)[0]
-
-
 class Learner:
-    """The engine on one environment: steps on the host, then a block of updates on the device."""
+    """The engine on one environment: a block of updates after as many steps."""
 
     def __init__(self, setting: Setting, precision: str, reward: RewardFn) -> None:
         self._config = SACConfig(
@@ -65,15 +59,17 @@ class Learner:
         )
         self._reward = reward
         self._keys = iter(jr.split(jr.key(0), 10_000))
-        self._random = np.random.default_rng(0)
-        self._environment = gym.make(ENVIRONMENT)
-        self._obs, _ = self._environment.reset(seed=0)
+        self._simulator = make_simulator(ENVIRONMENT)
         shape = (setting.obs_dim, setting.act_dim)
         self._agent = Agent.create(next(self._keys), *shape, self._config)
-        self._buffer = ReplayBuffer.create(_CAPACITY, *shape)
-        self._collect(WARM_UP)
+        self._buffer, _ = explore(
+            next(self._keys),
+            self._simulator,
+            ReplayBuffer.create(_CAPACITY, *shape),
+            PracticeConfig(random_steps=WARM_UP, every=BLOCK),
+        )
 
-    def update(self) -> None:
+    def update(self) -> int:
         """A block of updates."""
         self._agent, _ = improve(
             next(self._keys),
@@ -84,32 +80,21 @@ class Learner:
             config=self._config,
         )
         jax.block_until_ready(self._agent)
+        return BLOCK
 
-    def step_and_update(self) -> None:
-        """As many steps, then a block of updates."""
-        self._collect(BLOCK)
-        self.update()
-
-    def _collect(self, num: int) -> None:
-        obs, actions, next_obs, ended = [], [], [], []
-        noise = self._random.standard_normal((num, 3), dtype=np.float32)
-        for i in range(num):
-            action = np.asarray(_act(self._agent.actor, self._obs.astype(np.float32), noise[i]))
-            following, _, terminated, truncated, _ = self._environment.step(action)
-            obs.append(self._obs)
-            actions.append(action)
-            next_obs.append(following)
-            ended.append(terminated)
-            reset = terminated or truncated
-            self._obs = self._environment.reset()[0] if reset else following
-        self._buffer = self._buffer.insert(
-            Transition(
-                jnp.asarray(np.stack(obs), jnp.float32),
-                jnp.asarray(np.stack(actions), jnp.float32),
-                jnp.asarray(np.stack(next_obs), jnp.float32),
-                jnp.asarray(ended),
-            )
+    def step_and_update(self) -> int:
+        """Episodes until they have some blocks of steps, with updates after each whole block."""
+        self._agent, self._buffer, _, info = practise(
+            next(self._keys),
+            self._simulator,
+            self._agent,
+            self._buffer,
+            self._reward,
+            PracticeConfig(steps=4 * BLOCK, every=BLOCK, updates=BLOCK),
+            self._config,
         )
+        jax.block_until_ready(self._agent)
+        return int(info["sac/updates"])
 
 
 def contenders(setting: Setting) -> dict[str, Contender]:
@@ -118,8 +103,8 @@ def contenders(setting: Setting) -> dict[str, Contender]:
     named: dict[str, Contender] = {}
     for precision in ("float32", "bfloat16"):
         learner = Learner(setting, precision, free)
-        named[f"firl {precision}, update"] = Contender(learner.update, BLOCK)
-        named[f"firl {precision}, step + update"] = Contender(learner.step_and_update, BLOCK)
+        named[f"firl {precision}, update"] = Contender(learner.update)
+        named[f"firl {precision}, step + update"] = Contender(learner.step_and_update)
     relabelling = Learner(setting, "float32", network)
-    named["firl float32, update, reward network"] = Contender(relabelling.update, BLOCK)
+    named["firl float32, update, reward network"] = Contender(relabelling.update)
     return named

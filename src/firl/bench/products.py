@@ -71,4 +71,9 @@ def bare_products(setting: Setting, precision: str) -> Contender:
 
     repeated = jax.jit(lambda carry: jax.lax.fori_loop(0, _REPEATS, once, carry)[1])
     carry = (pairs, jnp.zeros(()))
-    return Contender(lambda: jax.block_until_ready(repeated(carry)), _REPEATS)
+
+    def run() -> int:
+        jax.block_until_ready(repeated(carry))
+        return _REPEATS
+
+    return Contender(run)

@@ -34,10 +34,8 @@ SETTINGS = tuple(Setting(hidden, batch) for hidden in (64, 256) for batch in (10
 class Contender:
     """Something that can be run in blocks."""
 
-    run: Callable[[], None]
-    """One block, finished when it returns."""
-    per_block: int
-    """Updates (or steps and updates) in a block."""
+    run: Callable[[], int]
+    """One block, finished when it returns how many updates (or steps and updates) it was."""
 
 
 def interleave(contenders: Mapping[str, Contender], repetitions: int) -> dict[str, float]:
@@ -48,6 +46,6 @@ def interleave(contenders: Mapping[str, Contender], repetitions: int) -> dict[st
     for _ in range(repetitions):
         for name, contender in contenders.items():
             start = time.perf_counter()
-            contender.run()
-            seconds[name].append((time.perf_counter() - start) / contender.per_block)
+            done = contender.run()
+            seconds[name].append((time.perf_counter() - start) / done)
     return {name: 1e6 * statistics.median(times) for name, times in seconds.items()}

@@ -44,9 +44,9 @@ def _stable_baselines3(setting: Setting) -> dict[str, Contender]:
     )
     model.learn(WARM_UP)
     return {
-        "SB3, update": Contender(lambda: model.train(BLOCK, setting.batch_size), BLOCK),
+        "SB3, update": Contender(lambda: _block(model.train(BLOCK, setting.batch_size))),
         "SB3, step + update": Contender(
-            lambda: _ignore(model.learn(BLOCK, reset_num_timesteps=False)), BLOCK
+            lambda: _block(model.learn(BLOCK, reset_num_timesteps=False))
         ),
     }
 
@@ -68,17 +68,18 @@ def _sbx(setting: Setting) -> dict[str, Contender]:
     )
     model.learn(WARM_UP)
 
-    def update() -> None:
+    def update() -> int:
         model.train(BLOCK, setting.batch_size)
         jax.block_until_ready((model.policy.qf_state.params, model.policy.actor_state.params))
+        return BLOCK
 
     return {
-        "SBX, update": Contender(update, BLOCK),
+        "SBX, update": Contender(update),
         "SBX, step + update": Contender(
-            lambda: _ignore(model.learn(BLOCK, reset_num_timesteps=False)), BLOCK
+            lambda: _block(model.learn(BLOCK, reset_num_timesteps=False))
         ),
     }
 
 
-def _ignore(_: object) -> None:
-    return None
+def _block(_: object) -> int:
+    return BLOCK

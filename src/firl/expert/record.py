@@ -5,6 +5,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
+from firl.checkpoint import load_about
 from firl.expert.demonstrations import Demonstrations
 from firl.learned import load
 from firl.rundir import RunDir
@@ -21,7 +22,7 @@ def record(path: Path, episodes: int) -> Demonstrations:
     low, high = np.asarray(about["action_low"]), np.asarray(about["action_high"])
     actions = low + (np.asarray(made.actions, np.float64) + 1) / 2 * (high - low)
     lengths = np.asarray(made.lengths).tolist()
-    summary = RunDir(path).read_summary() or {}
+    trained = load_about(RunDir(path).checkpoint)["env_steps"]
     returns = np.asarray(made.returns, np.float64)
     return Demonstrations(
         [obs[: length + 1] for obs, length in zip(np.asarray(made.obs), lengths, strict=True)],
@@ -31,7 +32,7 @@ def record(path: Path, episodes: int) -> Demonstrations:
         TASKS[config.task].env_id,
         {
             "agent": f"SAC on the true reward, stochastic policy, seed {config.seed}",
-            "training steps": summary.get("env_steps"),
+            "training steps": trained,
             "command": " ".join(about["command"]),
             "revision": about["revision"],
             "versions": about["versions"],
