@@ -22,9 +22,8 @@ from firl.checkpoint import save_tree
 from firl.config import TrainConfig
 from firl.evaluation import make_evaluation
 from firl.log_ratio import classifier
-from firl.methods.alternate import make_descent
+from firl.methods import alternate, imitate
 from firl.methods.base import Problem
-from firl.methods.imitate import make_update
 from firl.methods.signals import KnownDensitySignal
 from firl.metrics.knn import knn_entropy, knn_kl
 from firl.sac.replay import ReplayBuffer
@@ -90,8 +89,10 @@ def profile(problem: Problem, config: TrainConfig, iterations: int) -> tuple[Sto
         patch("firl.methods.practice.improve", watch.timed("SAC updates", improve)),
         patch.object(KnownDensitySignal, "fit", method("log-ratio", KnownDensitySignal.fit)),
         patch.object(classifier, "fit", watch.timed("log-ratio", classifier.fit)),
-        patch("firl.methods.alternate.make_descent", made("reward's steps", make_descent)),
-        patch("firl.methods.imitate.make_update", made("reward's steps", make_update)),
+        *(
+            patch.object(module, "make_update", made("reward's steps", module.make_update))
+            for module in (alternate, imitate)
+        ),
         patch("firl.run.make_evaluation", made("evaluation", make_evaluation)),
         patch("firl.evaluation.knn_kl", watch.timed("nearest neighbours", knn_kl)),
         patch("firl.evaluation.knn_entropy", watch.timed("nearest neighbours", knn_entropy)),

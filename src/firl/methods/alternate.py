@@ -6,16 +6,17 @@ f-IRL, its IPM extension and MaxEntIRL are this loop; they differ in the signal 
 between expert and agent, and in the loss that turns it into a gradient.
 """
 
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from firl.config import RewardConfig, TrainConfig
 from firl.methods.base import Info, Method, Problem, State, check_budget, named
+from firl.methods.descent import descend
 from firl.reward import RewardNet, StateReward, make_reward
 from firl.rollout import UniformPolicy, transitions
 from firl.sac.adam import Adam
@@ -70,7 +71,7 @@ def alternate(
     """Algorithm 1 with this signal and this loss."""
     simulator, state_map = problem.simulator, problem.state_map
     collect, sac = config.collect, config.sac
-    descend = make_descent(config.reward, reward_loss)
+    update = make_update(config.reward, reward_loss)
     random_steps = collect.random_episodes * simulator.horizon
     check_budget(config.env_steps, random_steps, "--collect.random-episodes")
 
@@ -100,7 +101,7 @@ def alternate(
         )
 
     def step(key: PRNGKeyArray, state: AlternatingState) -> tuple[AlternatingState, Info]:
-        k_sac, k_update, k_roll, k_signal = jax.random.split(key, 4)
+        k_sac, k_update, k_roll, k_signal, k_reward = jax.random.split(key, 5)
         buffer, env_steps = state.buffer, state.env_steps
 
         if collect.sac_episodes:
@@ -122,8 +123,8 @@ def alternate(
         states = jnp.concatenate(list(recent[:filled]))
         carry, values, signal_info = signal.fit(k_signal, state.signal, states)
         share_done = jnp.minimum(env_steps / config.env_steps, 1.0)
-        reward, optimiser, reward_info = descend(
-            state.reward, state.optimiser, values, states, share_done
+        reward, optimiser, reward_info = update(
+            k_reward, state.reward, state.optimiser, values, states, share_done
         )
 
         updates = {"sac/updates": jnp.asarray(collect.updates, jnp.float32)}
@@ -142,59 +143,30 @@ def alternate(
     return Method(init, step)
 
 
-@runtime_checkable
-class Descent(Protocol):
-    """Moves the reward down its loss."""
-
-    def __call__(
-        self,
-        reward: RewardNet,
-        optimiser: Adam,
-        values: Float[Array, "n T"],
-        states: Float[Array, "n T d"],
-        share_done: Float[Array, ""],
-    ) -> tuple[RewardNet, Adam, Info]:
-        """Take the iteration's gradient steps."""
-        ...
+Update = Callable[
+    [PRNGKeyArray, RewardNet, Adam, Array, Array, Array], tuple[RewardNet, Adam, Info]
+]
+"""From a key, the reward and its optimiser, the signal and the states it was asked at, and the
+share of the budget that is spent, to the reward after the iteration's gradient steps."""
 
 
-def make_descent(config: RewardConfig, reward_loss: RewardLoss) -> Descent:
-    """`config.gradient_steps` steps on the same signal, compiled once per shape."""
+def make_update(config: RewardConfig, loss: RewardLoss) -> Update:
+    """The iteration's gradient steps on the reward, compiled once per shape."""
 
     @eqx.filter_jit
-    def descend(
+    def update(
+        key: PRNGKeyArray,
         reward: RewardNet,
         optimiser: Adam,
         values: Float[Array, "n T"],
         states: Float[Array, "n T d"],
         share_done: Float[Array, ""],
     ) -> tuple[RewardNet, Adam, Info]:
-        step_size = config.learning_rate * (1.0 - (1.0 - config.anneal_to) * share_done)
-        params, static = eqx.partition(reward, eqx.is_inexact_array)
+        def loss_of(reward: RewardNet, key: PRNGKeyArray) -> tuple[Float[Array, ""], Info]:
+            del key
+            rewards = jax.vmap(jax.vmap(reward))(states)
+            return loss(values, rewards), {"reward/agent_mean": jnp.mean(rewards)}
 
-        def loss_of(params: PyTree[Array]) -> tuple[Float[Array, ""], Float[Array, "n T"]]:
-            rewards = jax.vmap(jax.vmap(eqx.combine(params, static)))(states)
-            return reward_loss(values, rewards), rewards
+        return descend(key, reward, optimiser, loss_of, config, share_done)
 
-        def one(
-            carry: tuple[PyTree[Array], Adam], _: None
-        ) -> tuple[tuple[PyTree[Array], Adam], tuple[Array, Array, Array]]:
-            params, optimiser = carry
-            (loss, rewards), gradient = jax.value_and_grad(loss_of, has_aux=True)(params)
-            logged = (loss, optax.tree.norm(gradient), jnp.mean(rewards))
-            # The ℓ2 penalty is part of the gradient, as in the paper, not AdamW's decay.
-            gradient = jax.tree.map(lambda g, p: g + config.weight_decay * p, gradient, params)
-            params, optimiser = optimiser.descend(params, gradient, step_size)
-            return (params, optimiser), logged
-
-        (params, optimiser), (loss, norm, mean) = jax.lax.scan(
-            one, (params, optimiser), None, length=config.gradient_steps
-        )
-        info = {
-            "reward/loss": loss[0],
-            "reward/gradient_norm": norm[0],
-            "reward/agent_mean": mean[0],
-        }
-        return eqx.combine(params, static), optimiser, info
-
-    return descend
+    return update

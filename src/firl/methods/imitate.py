@@ -8,6 +8,7 @@ each iteration for it. What terminated stays where it is until T, as a state tha
 any other, and the critic's target agrees (`sac/losses.py`).
 """
 
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 import equinox as eqx
@@ -136,22 +137,12 @@ def _average(keep: float, old: RewardNet, new: RewardNet) -> RewardNet:
     return averaged
 
 
-@runtime_checkable
-class Update(Protocol):
-    """Moves the reward down its loss."""
-
-    def __call__(
-        self,
-        key: PRNGKeyArray,
-        reward: RewardNet,
-        optimiser: Adam,
-        ratio: classifier.Classifier,
-        visited: Float[Array, "n T d"],
-        expert: Float[Array, "m T d"],
-        share_done: Float[Array, ""],
-    ) -> tuple[RewardNet, Adam, Info]:
-        """Take the iteration's gradient steps."""
-        ...
+Update = Callable[
+    [PRNGKeyArray, RewardNet, Adam, classifier.Classifier, Array, Array, Array],
+    tuple[RewardNet, Adam, Info],
+]
+"""From a key, the reward and its optimiser, the log-ratio, both sides' states, and the share of
+the budget that is spent, to the reward after the iteration's gradient steps."""
 
 
 def make_update(config: RewardConfig, imitation: ImitationConfig, loss: ImitationLoss) -> Update:
