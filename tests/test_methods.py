@@ -25,9 +25,10 @@ from firl.expert.densities import Gaussian
 from firl.expert.regions import Box
 from firl.expert.truncated import Truncated
 from firl.methods import METHODS
-from firl.methods.base import Method, Problem
+from firl.methods.base import Method
 from firl.methods.f_irl import METRICS
 from firl.methods.maxent_irl import plain_loss, self_normalised_loss
+from firl.problem import Problem
 from firl.rollout import JaxSimulator
 from firl.types import Columns
 

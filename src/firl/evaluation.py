@@ -13,8 +13,8 @@ from jaxtyping import Float, PRNGKeyArray
 from firl.config import EvaluationConfig
 from firl.errors import FirlError
 from firl.expert.base import AbstractDensity
-from firl.methods.base import Problem
 from firl.metrics.knn import knn_entropy, knn_kl
+from firl.problem import Problem
 from firl.types import Policy
 
 Scores = dict[str, float]

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 from firl.config import TrainConfig
-from firl.methods.base import Method, Problem
+from firl.methods.base import Method
 from firl.methods.f_irl import firl
 from firl.methods.maxent_irl import maxent
 from firl.methods.reinforce import learned_reward, true_reward
+from firl.problem import Problem
 
 METHODS: dict[str, Callable[[Problem, TrainConfig], Method[Any]]] = {
     "firl": firl,

@@ -14,9 +14,10 @@ from firl.expert.demonstrations import Demonstrations
 from firl.gradient import covariance_loss, mixture_loss
 from firl.ipm import MMD, AbstractIPM
 from firl.methods.alternate import alternate
-from firl.methods.base import Method, Problem
+from firl.methods.base import Method
 from firl.methods.imitate import imitate
 from firl.methods.signals import CriticSignal, KnownDensitySignal
+from firl.problem import Problem
 from firl.wasserstein import Wasserstein
 
 METRICS: dict[str, AbstractIPM] = {"w1": Wasserstein(), "mmd": MMD()}

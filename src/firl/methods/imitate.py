@@ -19,9 +19,10 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from firl.config import ImitationConfig, RewardConfig, TrainConfig
 from firl.log_ratio import classifier
-from firl.methods.base import Info, Method, Problem, State, check_budget, named
+from firl.methods.base import Info, Method, State, check_budget, named
 from firl.methods.descent import descend
 from firl.methods.practice import explore, practice_info, practise
+from firl.problem import Problem
 from firl.reward import RewardNet, StateReward, make_reward
 from firl.sac.adam import Adam
 from firl.sac.agent import Agent

@@ -19,9 +19,10 @@ from firl.config import TrainConfig
 from firl.errors import FirlError
 from firl.expert.demonstrations import Demonstrations
 from firl.methods.alternate import alternate
-from firl.methods.base import Method, Problem
+from firl.methods.base import Method
 from firl.methods.imitate import imitate
 from firl.methods.signals import KnownDensitySignal
+from firl.problem import Problem
 
 
 def plain_loss(signal: Float[Array, "n T"], rewards: Float[Array, "n T"]) -> Float[Array, ""]:

@@ -16,9 +16,9 @@ from firl.expert.base import AbstractDensity
 from firl.expert.demonstrations import Demonstrations
 from firl.expert.regions import AbstractRegion
 from firl.learned import WITHOUT_REWARD, Learned, load
-from firl.methods.base import Problem
 from firl.plotting.curves import curve_of, draw_curves
 from firl.plotting.style import COLOURS, figure, heat_map, show_image
+from firl.problem import Problem
 from firl.rundir import RunDir
 
 _EPISODES = 1000
