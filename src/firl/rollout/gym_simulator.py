@@ -80,6 +80,9 @@ class GymSimulator:
         what remains.
         """
         k_seeds, k_policy = jr.split(key)
+        # Drawn on the host: a device's answer takes as long as ten steps, and episodes are short
+        # as long as the agent falls over.
+        seeds = np.random.default_rng(np.asarray(jr.key_data(k_seeds)))
         noise = np.random.default_rng(np.asarray(jr.key_data(k_policy)))
 
         def act_by(policy: Policy) -> Act:
@@ -102,7 +105,7 @@ class GymSimulator:
         steps = 0
         while steps < num_steps:
             first = len(parts)
-            seed = int(jr.bits(jr.fold_in(k_seeds, first), (), jnp.uint32))
+            seed = int(seeds.integers(2**32))
             # Whoever acts may change within an episode.
             parts.append(self._run(lambda *at: acting[0](*at), [seed], first, on_step))
             steps += int(parts[-1].lengths[0])
@@ -131,7 +134,9 @@ class GymSimulator:
         episodes.obs[:, 0] = obs
         running = np.ones(num, np.bool_)
         for t in range(horizon):
-            actions = np.where(running[:, None], act(t, first, obs), np.float32(0))
+            actions = act(t, first, obs)
+            if not running.all():
+                actions = np.where(running[:, None], actions, np.float32(0))
             check_actions(actions, first, t)
             stepped, rewards, terminated, truncated = self._batch.step(
                 self._rescale(actions), running
@@ -206,11 +211,12 @@ class _Chunk:
     def take(self) -> Transition:
         """All of them, of which nothing is left."""
         end, self.size = self.size, 0
-        fields = {name: jnp.array(field[:end]) for name, field in self._fields.items()}
+        # Copied here: a device would compile its copying anew for every number of rows.
+        fields = {name: jnp.asarray(field[:end].copy()) for name, field in self._fields.items()}
         return Transition(
             **fields,
-            terminated=jnp.array(self._terminated[:end]),
-            env_reward=jnp.array(self._rewards[:end]),
+            terminated=jnp.asarray(self._terminated[:end].copy()),
+            env_reward=jnp.asarray(self._rewards[:end].copy()),
         )
 
 
