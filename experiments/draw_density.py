@@ -11,10 +11,9 @@ from firl.plotting.curves import curve_of, draw_curves, label_of
 from firl.plotting.style import figure, heat_map
 from firl.tasks import make_problem
 
-FIGURES = Path(__file__).resolve().parent.parent / "docs" / "figures"
-SMOOTH = 10
-"""Evaluations in the curves' moving mean; ours are every 10th iteration, the paper's 120 of
-each."""
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+FIGURES = DOCS / "figures"
+REPRODUCTION = DOCS / "reproduction.md"
 
 
 def draw() -> None:
@@ -23,10 +22,7 @@ def draw() -> None:
     _curves_and_rewards("density", "pointmass-gaussian", FIGURES / "figure-6.png")
     _curves_and_rewards("density", "reacher-gaussian", FIGURES / "figure-2a.png")
     _curves_and_rewards("density", "reacher-mixture", FIGURES / "figure-2b.png")
-    _curves_and_rewards("density-paper", "pointmass-gaussian", FIGURES / "figure-6-paper.png")
-    table = _table()
-    (FIGURES / "density-table.md").write_text(table)
-    print(table)
+    store.fill(REPRODUCTION, "density", _table())
 
 
 def _curves_and_rewards(experiment: str, task: str, path: Path) -> None:
@@ -49,7 +45,7 @@ def _curves_and_rewards(experiment: str, task: str, path: Path) -> None:
             (right, "eval/reverse_kl", "reverse KL (nats)"),
         ):
             runs = [curve_of(label, store.curves(row), metric) for label, row in labelled]
-            draw_curves(axes, runs, SMOOTH)
+            draw_curves(axes, runs)
             axes.set_title(title)
         right.legend()
         panels = lower.subplots(1, 1 + len(first))
@@ -72,7 +68,7 @@ def _table() -> str:
         "|---|---|---|---|---|---|---|",
     ]
     groups: dict[tuple[str, str, str], list[dict]] = {}
-    for row in store.rows():
+    for row in [*store.rows("density"), *store.rows("density-bound-3")]:
         key = (row["experiment"], row["task"], label_of(row["method"], row["divergence"]))
         groups.setdefault(key, []).append(row)
     for (experiment, task, label), rows in sorted(groups.items()):

@@ -82,3 +82,11 @@ def collect(run: RunDir, experiment: str) -> dict[str, Any]:
         RESULTS / "runs.jsonl", b"".join(to_json(line, indent=None) for line in merged)
     )
     return row
+
+
+def fill(page: Path, name: str, text: str) -> None:
+    """Put a table between the two marks of its name on a page."""
+    begin, end = f"<!-- {name}: written by make figures -->", f"<!-- /{name} -->"
+    before, rest = page.read_text().split(begin)
+    _, after = rest.split(end)
+    page.write_text(f"{before}{begin}\n\n{text}\n{end}{after}")

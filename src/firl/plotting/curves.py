@@ -9,7 +9,6 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
-from firl.metrics.intervals import moving_average
 from firl.plotting.style import COLOURS, figure
 
 LABELS = {
@@ -45,7 +44,7 @@ def curve_of(label: str, rows: list[dict[str, Any]], metric: str) -> Curve:
     )
 
 
-def draw_curves(axes: Axes, curves: Sequence[Curve], window: int = 1) -> None:
+def draw_curves(axes: Axes, curves: Sequence[Curve]) -> None:
     """Mean over runs of the same label, and ± one standard deviation where there are several."""
     grouped: dict[str, list[Curve]] = defaultdict(list)
     for curve in curves:
@@ -53,9 +52,7 @@ def draw_curves(axes: Axes, curves: Sequence[Curve], window: int = 1) -> None:
     for (label, runs), colour in zip(grouped.items(), COLOURS * 3, strict=False):
         end = min(run.env_steps[-1] for run in runs)
         steps = np.linspace(max(run.env_steps[0] for run in runs), end, 400)
-        lines = np.stack(
-            [np.interp(steps, run.env_steps, moving_average(run.values, window)) for run in runs]
-        )
+        lines = np.stack([np.interp(steps, run.env_steps, run.values) for run in runs])
         mean = lines.mean(0)
         axes.plot(steps, mean, label=label, color=colour, linewidth=1.4)
         if len(runs) > 1:
