@@ -128,6 +128,8 @@ class ImitationConfig:
     """How many to use, in the order of the file: never the best ones."""
     window: int = 10
     """Episodes of the agent, its last ones."""
+    batch: int = 10
+    """Of these, how many are drawn for each step of the reward."""
     standardise: bool = True
     """Divide h_f by its standard deviation, so that the penalties keep their weight against it."""
     slope_penalty: float = 10.0
@@ -219,6 +221,7 @@ class TrainConfig:
             "--collect.updates": self.collect.updates,
             "--imitation.demonstrations": self.imitation.demonstrations,
             "--imitation.window": self.imitation.window,
+            "--imitation.batch": self.imitation.batch,
             "--imitation.slope": self.imitation.slope,
             "--classifier.steps": self.classifier.steps,
             "--classifier.batch-size": self.classifier.batch_size,
@@ -252,6 +255,11 @@ class TrainConfig:
         if not 0 <= self.imitation.average < 1:
             raise FirlError(
                 f"--imitation.average is {self.imitation.average}, but must be in [0, 1)."
+            )
+        if self.imitation.batch > self.imitation.window:
+            raise FirlError(
+                f"--imitation.batch is {self.imitation.batch}, but the window to draw from holds "
+                f"{self.imitation.window}: raise --imitation.window."
             )
         if self.picture is not None and self.demos is not None:
             raise FirlError("--picture and --demos are two experts: leave one of them out.")

@@ -159,13 +159,16 @@ def make_update(config: RewardConfig, imitation: ImitationConfig, loss: Imitatio
         expert: Float[Array, "m T d"],
         share_done: Float[Array, ""],
     ) -> tuple[RewardNet, Adam, Info]:
-        at_agent, at_expert = jax.vmap(ratio)(visited), jax.vmap(ratio)(expert)
+        at_expert = jax.vmap(ratio)(expert)
 
         def loss_of(reward: RewardNet, key: PRNGKeyArray) -> tuple[Float[Array, ""], Info]:
+            k_batch, k_slope = jr.split(key)
+            drawn = jr.choice(k_batch, visited, (imitation.batch,), replace=False)
+            at_agent = jax.vmap(ratio)(drawn)
             rewards = jax.vmap(jax.vmap(reward))
-            agent_rewards, expert_rewards = rewards(visited), rewards(expert)
+            agent_rewards, expert_rewards = rewards(drawn), rewards(expert)
             value = loss(at_agent, agent_rewards, at_expert, expert_rewards)
-            excess = slope_excess(key, reward, visited, expert, imitation.slope)
+            excess = slope_excess(k_slope, reward, drawn, expert, imitation.slope)
             return value + imitation.slope_penalty * excess, {
                 "reward/agent_mean": jnp.mean(agent_rewards),
                 "reward/expert_mean": jnp.mean(expert_rewards),
