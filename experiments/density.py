@@ -63,7 +63,7 @@ def cells() -> list[Cell]:
         Cell("density", task, method, divergence, seed, ())
         for seed, task, (method, divergence) in itertools.product(SEEDS, TASKS, METHODS)
     ]
-    # MaxEntIRL's reward runs to its bound where the expert cannot be matched (docs/reproduction.md).
+    # Where the expert cannot be matched, MaxEntIRL runs to its bound (docs/reproduction.md).
     bounded = [
         Cell("density-bound-3", task, "maxent", None, seed, ("--reward.bound", "3"))
         for seed, task in itertools.product(SEEDS, TASKS)
