@@ -5,11 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from experiments import store
-from firl.config import from_json
 from firl.metrics.intervals import bootstrap_interval
 from firl.plotting.curves import curve_of, draw_curves, label_of
 from firl.plotting.style import figure, heat_map
-from firl.tasks import make_problem
+from firl.tasks import configure, make_problem
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 FIGURES = DOCS / "figures"
@@ -34,7 +33,7 @@ def _curves_and_rewards(experiment: str, task: str, path: Path) -> None:
     order = ["f-IRL (FKL)", "f-IRL (RKL)", "f-IRL (JS)", "MaxEntIRL"]
     labelled.sort(key=lambda pair: (order.index(pair[0]), pair[1]["seed"]))
     first = {label: row for label, row in reversed(labelled)}
-    problem = make_problem(from_json(rows[0]["config"]))
+    problem = make_problem(configure(task))
     arena = problem.arena
     assert arena is not None
     with figure(11.0, 5.6, path) as drawn:

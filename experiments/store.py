@@ -16,13 +16,14 @@ import numpy as np
 
 import firl
 from firl.checkpoint import load_part, save_tree, write_atomically
-from firl.config import from_json
+from firl.config import RewardConfig
 from firl.reward import make_reward
 from firl.rundir import RunDir, to_json
-from firl.tasks import make_problem
+from firl.tasks import configure, make_problem
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 _TIMELESS = ("iteration", "env_steps")
+_SHAPES = ("hidden", "activation", "normalise", "bound", "soft_bound")
 
 
 def run_id(row: dict[str, Any]) -> str:
@@ -47,9 +48,11 @@ def curves(row: dict[str, Any]) -> list[dict[str, Any]]:
 
 def reward(row: dict[str, Any]) -> Callable[[np.ndarray], np.ndarray]:
     """The reward that a run learned, on NumPy arrays."""
-    config = from_json(row["config"])
-    scaling = make_problem(config).scaling(config.reward.normalise)
-    net = make_reward(jax.random.key(0), scaling, config.reward)
+    # Only what shapes the network: rows outlive the options that firl had when they were written.
+    kept = {name: row["config"]["reward"][name] for name in _SHAPES}
+    config = RewardConfig(**kept | {"hidden": tuple(kept["hidden"])})
+    scaling = make_problem(configure(row["task"])).scaling(config.normalise)
+    net = make_reward(jax.random.key(0), scaling, config)
     net = load_part(_reward_path(row), "reward", net)
     return lambda states: np.asarray(jax.vmap(net)(states))
 
