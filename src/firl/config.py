@@ -126,10 +126,16 @@ class ImitationConfig:
 
     demonstrations: int = 1
     """How many to use, in the order of the file: never the best ones."""
+    rollouts: int = 0
+    """More episodes per iteration for the gradient alone, as the paper has it; 0 takes those that
+    SAC learns from."""
     window: int = 10
     """Episodes of the agent, its last ones."""
     batch: int = 10
     """Of these, how many are drawn for each step of the reward."""
+    tail: int = 100
+    """How many visits a terminal state counts at most, in place of all until T: of a short episode
+    there would be nothing else to see. 100 is 1/(1 − γ), what it counts to the agent."""
     standardise: bool = True
     """Divide h_f by its standard deviation, so that the penalties keep their weight against it."""
     slope_penalty: float = 10.0
@@ -222,6 +228,7 @@ class TrainConfig:
             "--imitation.demonstrations": self.imitation.demonstrations,
             "--imitation.window": self.imitation.window,
             "--imitation.batch": self.imitation.batch,
+            "--imitation.tail": self.imitation.tail,
             "--imitation.slope": self.imitation.slope,
             "--classifier.steps": self.classifier.steps,
             "--classifier.batch-size": self.classifier.batch_size,
@@ -271,6 +278,7 @@ class TrainConfig:
             "--collect.sac-episodes": self.collect.sac_episodes,
             "--practice.random-steps": self.practice.random_steps,
             "--reward.weight-decay": self.reward.weight_decay,
+            "--imitation.rollouts": self.imitation.rollouts,
             "--imitation.slope-penalty": self.imitation.slope_penalty,
             "--classifier.gradient-penalty": self.classifier.gradient_penalty,
             "--classifier.weight-decay": self.classifier.weight_decay,

@@ -1,5 +1,6 @@
 """f-IRL: descend a divergence between state marginals by its analytic gradient (Theorem 4.1)."""
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -8,15 +9,20 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from firl.config import TrainConfig
-from firl.divergences import DIVERGENCES, AbstractDivergence
+from firl.divergences import DIVERGENCES
 from firl.errors import FirlError, unknown
 from firl.expert.demonstrations import Demonstrations
 from firl.gradient import covariance_loss, mixture_loss
 from firl.ipm import MMD, AbstractIPM
 from firl.methods.alternate import alternate
 from firl.methods.base import Method
-from firl.methods.imitate import imitate
-from firl.methods.signals import CriticSignal, KnownDensitySignal
+from firl.methods.imitate import SampleSignal, imitate
+from firl.methods.signals import (
+    ClassifierSignal,
+    CriticSignal,
+    KnownDensitySignal,
+    SampleCriticSignal,
+)
 from firl.problem import Problem
 from firl.wasserstein import Wasserstein
 
@@ -24,38 +30,36 @@ METRICS: dict[str, AbstractIPM] = {"w1": Wasserstein(), "mmd": MMD()}
 """The integral probability metrics that `--divergence` takes."""
 
 
-class DivergenceLoss(eqx.Module):
+HOf = Callable[[Float[Array, "n T"]], Float[Array, "n T"]]
+"""From what is asked at the states to what stands where h_f stands in Theorem 4.1."""
+
+
+def minus_critic(values: Float[Array, "n T"]) -> Float[Array, "n T"]:
+    """Appendix A.3: an integral probability metric has −D_ω where an f-divergence has h_f."""
+    return -values
+
+
+class CovarianceLoss(eqx.Module):
     """Its gradient is cov(Σ_t h_f(ρ_E/ρ_θ), Σ_t ∇r_θ) / (αT)."""
 
-    divergence: AbstractDivergence
+    h: HOf
     temperature: float
 
     def __call__(
         self, signal: Float[Array, "n T"], rewards: Float[Array, "n T"]
     ) -> Float[Array, ""]:
-        """The loss at these log-ratios."""
-        return covariance_loss(self.divergence.h(signal), rewards, temperature=self.temperature)
-
-
-class CriticLoss(eqx.Module):
-    """Appendix A.3: an integral probability metric has −D_ω where an f-divergence has h_f."""
-
-    temperature: float
-
-    def __call__(
-        self, signal: Float[Array, "n T"], rewards: Float[Array, "n T"]
-    ) -> Float[Array, ""]:
-        """The loss at these values of the critic."""
-        return covariance_loss(-signal, rewards, temperature=self.temperature)
+        """The loss at these log-ratios, or values of a critic."""
+        return covariance_loss(self.h(signal), rewards, temperature=self.temperature)
 
 
 class MixtureLoss(eqx.Module):
     """Eq. 6: the covariance under half agent, half expert."""
 
-    divergence: AbstractDivergence
+    h: HOf
     temperature: float
     standardise: bool = eqx.field(static=True)
-    """Divide h_f by its standard deviation over both sides."""
+    """Divide by h_f's standard deviation over both sides and by T/α, so that the loss is of order
+    one however long episodes are: what is added to it keeps its weight."""
 
     def __call__(
         self,
@@ -65,11 +69,12 @@ class MixtureLoss(eqx.Module):
         expert_rewards: Float[Array, "m T"],
     ) -> Float[Array, ""]:
         """The loss at these log-ratios."""
-        h_agent, h_expert = self.divergence.h(agent), self.divergence.h(expert)
+        h_agent, h_expert = self.h(agent), self.h(expert)
         spread = jnp.sqrt(
             0.5 * (jnp.var(h_agent) + jnp.var(h_expert)) + _between(h_agent, h_expert)
         )
-        scale = jnp.maximum(spread, 1e-6) if self.standardise else 1.0
+        standard = jnp.maximum(spread, 1e-6) * agent.shape[1] / self.temperature
+        scale = standard if self.standardise else jnp.ones(())
         return mixture_loss(
             h_agent / scale,
             agent_rewards,
@@ -87,19 +92,31 @@ def _between(h_agent: Float[Array, "n T"], h_expert: Float[Array, "m T"]) -> Flo
 
 def firl(problem: Problem, config: TrainConfig) -> Method[Any]:
     """f-IRL with the configured divergence."""
+    if config.divergence not in [*DIVERGENCES, *METRICS]:
+        raise unknown("divergence", config.divergence, [*DIVERGENCES, *METRICS])
     if isinstance(problem.expert, Demonstrations):
-        if config.divergence not in DIVERGENCES:
-            raise unknown("divergence", config.divergence, DIVERGENCES)
-        divergence = DIVERGENCES[config.divergence]
-        loss = MixtureLoss(divergence, config.sac.temperature, config.imitation.standardise)
-        return imitate(problem, config, loss)
+        return _from_demonstrations(problem, config)
+    return _towards_density(problem, config)
+
+
+def _from_demonstrations(problem: Problem, config: TrainConfig) -> Method[Any]:
+    scaling = problem.scaling(config.reward.normalise)
+    signal: SampleSignal
+    h: HOf
+    if config.divergence in METRICS:
+        signal, h = SampleCriticSignal(METRICS[config.divergence], scaling), minus_critic
+    else:
+        signal, h = ClassifierSignal(config.classifier, scaling), DIVERGENCES[config.divergence].h
+    loss = MixtureLoss(h, config.sac.temperature, config.imitation.standardise)
+    return imitate(problem, config, signal, loss)
+
+
+def _towards_density(problem: Problem, config: TrainConfig) -> Method[Any]:
     temperature = config.sac.temperature
     if config.divergence in METRICS:
         problem.density.sample(jax.random.key(0), 1)  # refuses now what has no sampler
-        signal = CriticSignal(problem.density, METRICS[config.divergence])
-        return alternate(problem, config, signal, CriticLoss(temperature))
-    if config.divergence not in DIVERGENCES:
-        raise unknown("divergence", config.divergence, [*DIVERGENCES, *METRICS])
+        critic = CriticSignal(problem.density, METRICS[config.divergence])
+        return alternate(problem, config, critic, CovarianceLoss(minus_critic, temperature))
     divergence = DIVERGENCES[config.divergence]
     if divergence.requires_normalised and not problem.density.normalised:
         raise FirlError(
@@ -108,4 +125,4 @@ def firl(problem: Problem, config: TrainConfig) -> Method[Any]:
             "with firl.expert.normalise_on."
         )
     known = KnownDensitySignal(problem.density, config.ratio)
-    return alternate(problem, config, known, DivergenceLoss(divergence, temperature))
+    return alternate(problem, config, known, CovarianceLoss(divergence.h, temperature))

@@ -1,11 +1,11 @@
 """Algorithm 1 from demonstrations, with the practical gradient of Eq. 6.
 
-    π ← MaxEntRL(r_θ), whose last episodes are τ;  D ← classify(expert, τ)
-    θ ← θ − λ ∇ cov_{½ agent + ½ expert}(Σ_t h_f(D), Σ_t r_θ)
+    π ← MaxEntRL(r_θ), whose last episodes are τ;  signal ← fit(expert, τ)
+    θ ← θ − λ ∇ cov_{½ agent + ½ expert}(Σ_t h(signal), Σ_t r_θ)
 
-SAC's own episodes are the sample of the agent: the paper rolls the policy out ten more times in
-each iteration for it. What terminated stays where it is until T, as a state that is visited like
-any other, and the critic's target agrees (`sac/losses.py`).
+SAC's own episodes are the sample of the agent, unless `imitation.rollouts` asks for as many more:
+the paper rolls the policy out ten times in each iteration for it. What terminated stays where it
+is, as a state that is visited like any other, and the critic's target agrees (`sac/losses.py`).
 """
 
 from collections.abc import Callable
@@ -15,11 +15,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from firl.config import ImitationConfig, RewardConfig, TrainConfig
-from firl.log_ratio import classifier
-from firl.methods.base import Info, Method, State, check_budget, named
+from firl.methods.base import Info, Method, State, check_budget
 from firl.methods.descent import descend
 from firl.methods.practice import explore, practice_info, practise
 from firl.problem import Problem
@@ -29,10 +28,32 @@ from firl.sac.agent import Agent
 from firl.sac.replay import ReplayBuffer
 from firl.types import Trajectories
 
+Ask = Callable[[Float[Array, "n d"]], Float[Array, "n"]]
+"""A fitted signal, asked at states. A pytree."""
+
+
+@runtime_checkable
+class SampleSignal(Protocol):
+    """What separates two samples of states, the expert's and the agent's."""
+
+    def init(self, key: PRNGKeyArray) -> PyTree[Array]:
+        """What it carries from one iteration to the next."""
+        ...
+
+    def fit(
+        self,
+        key: PRNGKeyArray,
+        carry: PyTree[Array],
+        expert: Float[Array, "m d"],
+        agent: Float[Array, "n d"],
+    ) -> tuple[PyTree[Array], Ask, Info]:
+        """Fit it to the two samples."""
+        ...
+
 
 @runtime_checkable
 class ImitationLoss(Protocol):
-    """From log-ratios and rewards along the agent's and the expert's trajectories to a scalar."""
+    """From the signal and rewards along the agent's and the expert's trajectories to a scalar."""
 
     def __call__(
         self,
@@ -55,14 +76,16 @@ class ImitatingState(State):
     """The reward that the agent learns from: an average of `reward` over iterations."""
     buffer: ReplayBuffer
     optimiser: Adam
-    ratio: classifier.Fit
+    signal: PyTree[Array]
     recent: Float[Array, "w T d"]
     """What the agent's last episodes visited, newest first."""
     num_recent: Int[Array, ""]
 
 
-def imitate(problem: Problem, config: TrainConfig, loss: ImitationLoss) -> Method[ImitatingState]:
-    """Algorithm 1 with this loss."""
+def imitate(
+    problem: Problem, config: TrainConfig, signal: SampleSignal, loss: ImitationLoss
+) -> Method[ImitatingState]:
+    """Algorithm 1 with this signal and this loss."""
     simulator, sac = problem.simulator, config.sac
     imitation = config.imitation
     check_budget(config.env_steps, config.practice.random_steps, "--practice.random-steps")
@@ -72,12 +95,12 @@ def imitate(problem: Problem, config: TrainConfig, loss: ImitationLoss) -> Metho
     update = make_update(config.reward, imitation, loss)
 
     def remember(state: ImitatingState, episodes: Trajectories) -> tuple[Array, Array]:
-        new = problem.state_map(episodes.visited)[::-1]
+        new = problem.state_map(_shortened(episodes, imitation.tail))[::-1]
         recent = jnp.concatenate([new, state.recent])[: imitation.window]
         return recent, jnp.minimum(state.num_recent + episodes.num, imitation.window)
 
     def init(key: PRNGKeyArray) -> ImitatingState:
-        k_agent, k_reward, k_ratio, k_random = jr.split(key, 4)
+        k_agent, k_reward, k_signal, k_random = jr.split(key, 4)
         buffer = ReplayBuffer.create(sac.buffer_size, simulator.obs_dim, simulator.act_dim)
         buffer, episodes = explore(k_random, simulator, buffer, config.practice)
         reward = eqx.filter_jit(make_reward)(k_reward, scaling, config.reward)
@@ -88,33 +111,36 @@ def imitate(problem: Problem, config: TrainConfig, loss: ImitationLoss) -> Metho
             taught=reward,
             buffer=buffer,
             optimiser=Adam.create(eqx.filter(reward, eqx.is_inexact_array)),
-            ratio=eqx.filter_jit(classifier.start)(k_ratio, scaling, config.classifier),
+            signal=signal.init(k_signal),
             recent=jnp.zeros((imitation.window, *expert.shape[1:])),
             num_recent=jnp.zeros((), jnp.int32),
         )
 
     def step(key: PRNGKeyArray, state: ImitatingState) -> tuple[ImitatingState, Info]:
-        k_practice, k_ratio, k_reward = jr.split(key, 3)
+        k_practice, k_signal, k_reward, k_roll = jr.split(key, 4)
         reward_fn = StateReward(state.taught, problem.state_map)
         agent, buffer, episodes, sac_info = practise(
             k_practice, simulator, state.agent, state.buffer, reward_fn, config.practice, sac
         )
-        recent, num_recent = remember(state, episodes)
+        env_steps = state.env_steps + episodes.env_steps
+        sample = episodes
+        if imitation.rollouts:
+            sample = simulator.rollout(k_roll, agent.policy, imitation.rollouts)
+            env_steps = env_steps + sample.env_steps
+        recent, num_recent = remember(state, sample)
         # As often as it takes to fill the window, so that no shape changes while it fills.
         visited = recent[jnp.arange(imitation.window) % num_recent]
-        ratio, ratio_info = classifier.fit(
-            k_ratio,
-            state.ratio,
+        carry, ask, signal_info = signal.fit(
+            k_signal,
+            state.signal,
             expert.reshape(-1, expert.shape[-1]),
             visited.reshape(-1, expert.shape[-1]),
-            config.classifier,
         )
-        env_steps = state.env_steps + episodes.env_steps
         share_done = jnp.minimum(env_steps / config.env_steps, 1.0)
         reward, optimiser, reward_info = update(
-            k_reward, state.reward, state.optimiser, ratio.classifier, visited, expert, share_done
+            k_reward, state.reward, state.optimiser, ask, visited, expert, share_done
         )
-        info = sac_info | practice_info(episodes) | named("ratio", ratio_info) | reward_info
+        info = sac_info | practice_info(episodes) | signal_info | reward_info
         return ImitatingState(
             agent=agent,
             reward=reward,
@@ -122,12 +148,22 @@ def imitate(problem: Problem, config: TrainConfig, loss: ImitationLoss) -> Metho
             taught=_average(imitation.average, state.taught, reward),
             buffer=buffer,
             optimiser=optimiser,
-            ratio=ratio,
+            signal=carry,
             recent=recent,
             num_recent=num_recent,
         ), info
 
     return Method(init, step)
+
+
+@eqx.filter_jit
+def _shortened(episodes: Trajectories, tail: int) -> Float[Array, "n T o"]:
+    """s_1 … s_T with at most `tail` visits to a terminal state; the rest is stretched to T."""
+    horizon = episodes.horizon
+    ends = jnp.where(episodes.terminated, jnp.minimum(episodes.lengths + tail, horizon), horizon)
+    at = (jnp.arange(horizon) * ends[:, None]) // horizon
+    shortened: Array = jnp.take_along_axis(episodes.visited, at[..., None], axis=1)
+    return shortened
 
 
 @eqx.filter_jit
@@ -139,10 +175,10 @@ def _average(keep: float, old: RewardNet, new: RewardNet) -> RewardNet:
 
 
 Update = Callable[
-    [PRNGKeyArray, RewardNet, Adam, classifier.Classifier, Array, Array, Array],
+    [PRNGKeyArray, RewardNet, Adam, Ask, Array, Array, Array],
     tuple[RewardNet, Adam, Info],
 ]
-"""From a key, the reward and its optimiser, the log-ratio, both sides' states, and the share of
+"""From a key, the reward and its optimiser, the fitted signal, both sides' states, and the share of
 the budget that is spent, to the reward after the iteration's gradient steps."""
 
 
@@ -154,17 +190,17 @@ def make_update(config: RewardConfig, imitation: ImitationConfig, loss: Imitatio
         key: PRNGKeyArray,
         reward: RewardNet,
         optimiser: Adam,
-        ratio: classifier.Classifier,
+        ask: Ask,
         visited: Float[Array, "n T d"],
         expert: Float[Array, "m T d"],
         share_done: Float[Array, ""],
     ) -> tuple[RewardNet, Adam, Info]:
-        at_expert = jax.vmap(ratio)(expert)
+        at_expert = jax.vmap(ask)(expert)
 
         def loss_of(reward: RewardNet, key: PRNGKeyArray) -> tuple[Float[Array, ""], Info]:
             k_batch, k_slope = jr.split(key)
             drawn = jr.choice(k_batch, visited, (imitation.batch,), replace=False)
-            at_agent = jax.vmap(ratio)(drawn)
+            at_agent = jax.vmap(ask)(drawn)
             rewards = jax.vmap(jax.vmap(reward))
             agent_rewards, expert_rewards = rewards(drawn), rewards(expert)
             value = loss(at_agent, agent_rewards, at_expert, expert_rewards)
@@ -173,8 +209,8 @@ def make_update(config: RewardConfig, imitation: ImitationConfig, loss: Imitatio
                 "reward/agent_mean": jnp.mean(agent_rewards),
                 "reward/expert_mean": jnp.mean(expert_rewards),
                 "reward/slope_excess": excess,
-                "ratio/agent_mean": jnp.mean(at_agent),
-                "ratio/expert_mean": jnp.mean(at_expert),
+                "signal/agent_mean": jnp.mean(at_agent),
+                "signal/expert_mean": jnp.mean(at_expert),
             }
 
         return descend(key, reward, optimiser, loss_of, config, share_done)

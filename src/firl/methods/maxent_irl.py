@@ -21,7 +21,7 @@ from firl.expert.demonstrations import Demonstrations
 from firl.methods.alternate import alternate
 from firl.methods.base import Method
 from firl.methods.imitate import imitate
-from firl.methods.signals import KnownDensitySignal
+from firl.methods.signals import KnownDensitySignal, NoSignal
 from firl.problem import Problem
 
 
@@ -52,7 +52,7 @@ def trajectory_loss(
 def maxent(problem: Problem, config: TrainConfig) -> Method[Any]:
     """MaxEntIRL towards the problem's demonstrations or density."""
     if isinstance(problem.expert, Demonstrations):
-        return imitate(problem, config, trajectory_loss)
+        return imitate(problem, config, NoSignal(), trajectory_loss)
     loss = self_normalised_loss if config.ratio.self_normalise else plain_loss
     if not (config.ratio.self_normalise or problem.density.normalised):
         raise FirlError(

@@ -1,22 +1,28 @@
-"""What is fitted between expert and agent at the agent's states, one class for each kind."""
+"""What is fitted between expert and agent, one class for each kind.
+
+Towards a density a signal is asked at the agent's states, from demonstrations at those of both.
+"""
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from firl.config import RatioConfig
+from firl.config import ClassifierConfig, RatioConfig
 from firl.expert.base import AbstractDensity
-from firl.ipm import AbstractIPM
+from firl.ipm import AbstractCritic, AbstractIPM
 from firl.log_ratio import (
     AbstractKernel,
     DensityLogRatio,
     Epanechnikov,
     GaussianKernel,
     KernelDensity,
+    classifier,
     scott_bandwidth,
 )
 from firl.methods.base import Info, named
+from firl.methods.imitate import Ask
+from firl.reward import Scaling
 
 KERNELS: dict[str, AbstractKernel] = {
     "epanechnikov": Epanechnikov(),
@@ -74,3 +80,93 @@ class CriticSignal(eqx.Module):
         expert = self.expert.sample(k_expert, points.shape[0])
         carry, critic, info = self.metric.fit(k_fit, carry, expert, points)
         return carry, critic(states), named("critic", info)
+
+
+class ClassifierSignal(eqx.Module):
+    """log ρ_E − log ρ_θ from samples of both: the logit of a classifier (Eq. 4)."""
+
+    config: ClassifierConfig
+    scaling: Scaling
+
+    def init(self, key: PRNGKeyArray) -> classifier.Fit:
+        """Nothing fitted yet."""
+        fit: classifier.Fit = eqx.filter_jit(classifier.start)(key, self.scaling, self.config)
+        return fit
+
+    def fit(
+        self,
+        key: PRNGKeyArray,
+        carry: classifier.Fit,
+        expert: Float[Array, "m d"],
+        agent: Float[Array, "n d"],
+    ) -> tuple[classifier.Fit, Ask, Info]:
+        """Go on from where the last fit stopped."""
+        carry, info = classifier.fit(key, carry, expert, agent, self.config)
+        return carry, carry.classifier, named("ratio", info)
+
+
+class Scaled(eqx.Module):
+    """A critic of scaled states, asked at unscaled ones."""
+
+    critic: AbstractCritic
+    scaling: Scaling
+
+    def __call__(self, states: Float[Array, "n d"]) -> Float[Array, "n"]:
+        """D at each state."""
+        return self.critic(jax.vmap(self.scaling)(states))
+
+
+_MOST_STATES = 2000
+"""Of each side that a metric sees: the discrepancy takes the square of their number."""
+
+
+class SampleCriticSignal(eqx.Module):
+    """D_ω between two samples, distances being measured in the expert's standard deviations."""
+
+    metric: AbstractIPM
+    scaling: Scaling
+
+    def init(self, key: PRNGKeyArray) -> PyTree[Array]:
+        """What one fit hands on to the next."""
+        return self.metric.init(key, len(self.scaling.centre))
+
+    def fit(
+        self,
+        key: PRNGKeyArray,
+        carry: PyTree[Array],
+        expert: Float[Array, "m d"],
+        agent: Float[Array, "n d"],
+    ) -> tuple[PyTree[Array], Ask, Info]:
+        """Fit the critic between evenly spaced states of both."""
+
+        def thinned(states: Float[Array, "n d"]) -> Float[Array, "k d"]:
+            few = states[:: -(-states.shape[0] // _MOST_STATES)]
+            scaled: Array = jax.vmap(self.scaling)(few)
+            return scaled
+
+        carry, critic, info = self.metric.fit(key, carry, thinned(expert), thinned(agent))
+        return carry, Scaled(critic, self.scaling), named("critic", info)
+
+
+class NoSignal(eqx.Module):
+    """For losses that need none: zero everywhere."""
+
+    def init(self, key: PRNGKeyArray) -> tuple[()]:
+        """Nothing is carried."""
+        del key
+        return ()
+
+    def fit(
+        self,
+        key: PRNGKeyArray,
+        carry: tuple[()],
+        expert: Float[Array, "m d"],
+        agent: Float[Array, "n d"],
+    ) -> tuple[tuple[()], Ask, Info]:
+        """Nothing is fitted."""
+        del key, expert, agent
+        return carry, _zero, {}
+
+
+def _zero(states: Float[Array, "n d"]) -> Float[Array, "n"]:
+    return jnp.zeros(states.shape[0])
