@@ -148,6 +148,26 @@ class ImitationConfig:
 
 
 @dataclass(frozen=True)
+class CloningConfig:
+    """How behaviour cloning learns, and when it stops."""
+
+    learning_rate: float = 3e-4
+    """Adam's step size."""
+    batch_size: int = 256
+    """Pairs of observation and action in a step."""
+    steps: int = 100
+    """Steps per iteration, after each of which the held-out likelihood is looked at."""
+    patience: int = 20
+    """Iterations without a higher held-out likelihood after which it stops."""
+    most_steps: int = 50_000
+    """Steps after which it stops in any case."""
+    stretch: int = 20
+    """Consecutive steps of an episode that are held out, or learned from, together."""
+    hold_out_every: int = 5
+    """Of so many stretches the last one is held out."""
+
+
+@dataclass(frozen=True)
 class PracticeConfig:
     """How the agent acts and learns at the same time, where episodes are long."""
 
@@ -186,8 +206,8 @@ class TrainConfig:
     task: Annotated[str, tyro.conf.Suppress]
     """What to learn; `firl tasks` lists them."""
     method: str = "firl"
-    """How to learn it: firl or maxent; true-reward and learned-reward train SAC on a reward that
-    is given."""
+    """How to learn it: firl, maxent or bc; true-reward and learned-reward train SAC on a reward
+    that is given."""
     divergence: str = "fkl"
     """What firl minimises between the expert's and the agent's state marginal: fkl, rkl, js, tv,
     hellinger, chi2, chi2-neyman, w1 or mmd."""
@@ -210,6 +230,7 @@ class TrainConfig:
     practice: PracticeConfig = field(default_factory=PracticeConfig)
     imitation: ImitationConfig = field(default_factory=ImitationConfig)
     classifier: ClassifierConfig = field(default_factory=ClassifierConfig)
+    cloning: CloningConfig = field(default_factory=CloningConfig)
     ratio: RatioConfig = field(default_factory=RatioConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
     sac: SACConfig = field(default_factory=SACConfig)
@@ -235,6 +256,12 @@ class TrainConfig:
             "--classifier.learning-rate": self.classifier.learning_rate,
             "--classifier.slope": self.classifier.slope,
             "--classifier.bound": self.classifier.bound,
+            "--cloning.learning-rate": self.cloning.learning_rate,
+            "--cloning.batch-size": self.cloning.batch_size,
+            "--cloning.steps": self.cloning.steps,
+            "--cloning.patience": self.cloning.patience,
+            "--cloning.most-steps": self.cloning.most_steps,
+            "--cloning.stretch": self.cloning.stretch,
             "--ratio.bandwidth": 1.0 if self.ratio.bandwidth is None else self.ratio.bandwidth,
             "--reward.bound": self.reward.bound,
             "--reward.learning-rate": self.reward.learning_rate,
@@ -262,6 +289,11 @@ class TrainConfig:
         if not 0 <= self.imitation.average < 1:
             raise FirlError(
                 f"--imitation.average is {self.imitation.average}, but must be in [0, 1)."
+            )
+        if self.cloning.hold_out_every < 2:
+            raise FirlError(
+                f"--cloning.hold-out-every is {self.cloning.hold_out_every}, but must be at least "
+                "2: something has to be left to learn from."
             )
         if self.imitation.batch > self.imitation.window:
             raise FirlError(
@@ -314,6 +346,7 @@ _NESTED: dict[str, type] = {
     "practice": PracticeConfig,
     "imitation": ImitationConfig,
     "classifier": ClassifierConfig,
+    "cloning": CloningConfig,
     "ratio": RatioConfig,
     "reward": RewardConfig,
     "sac": SACConfig,

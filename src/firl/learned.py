@@ -36,8 +36,8 @@ class Learned:
         """The reward as JAX takes it, one state at a time."""
         if self._reward_net is None:
             raise FirlError(
-                "This run has no reward of its own, as it trained on the environment's: name one "
-                "that learned a reward."
+                f"A run of {self.config.method} has no reward of its own: name one that learned a "
+                "reward."
             )
         return self._reward_net
 
@@ -98,7 +98,7 @@ def load(path: str | Path) -> Learned:
     )
 
 
-WITHOUT_REWARD = ("true-reward",)
+WITHOUT_REWARD = ("bc", "true-reward")
 """Methods that learn a policy only."""
 
 

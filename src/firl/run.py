@@ -48,6 +48,7 @@ def _train(
     keys = [jax.random.fold_in(root, stream) for stream in range(4)]
     evaluate = make_evaluation(problem, config.evaluation, keys[_EXPERT])
 
+    finished = method.finished or (lambda state: int(state.env_steps) >= config.env_steps)
     state = method.init(keys[_INIT])
     progress = {"iteration": 0, "env_steps": int(state.env_steps), "eval_env_steps": 0}
     seconds = 0.0
@@ -59,7 +60,7 @@ def _train(
 
     started = time.monotonic() - seconds
     with open(run.metrics, "ab", buffering=0) as metrics, Events(run.path, progress) as events:
-        while progress["env_steps"] < config.env_steps:
+        while not finished(state):
             iteration = progress["iteration"]
             try:
                 state, info = method.step(jax.random.fold_in(keys[_STEP], iteration), state)
@@ -68,7 +69,7 @@ def _train(
             row: Row = {"iteration": iteration, "env_steps": int(state.env_steps)}
             row |= {name: float(value) for name, value in info.items()}
             _check_finite(run, row, state)
-            done = row["env_steps"] >= config.env_steps
+            done = finished(state)
             eval_env_steps = progress["eval_env_steps"]
             if done or iteration % config.evaluation.every == 0:
                 scores, steps = evaluate(

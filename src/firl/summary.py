@@ -67,9 +67,14 @@ def summarise(run: RunDir, problem: Problem, status: str) -> Row:
 
 
 def last_tenth(rows: list[Row], name: str) -> float | None:
-    """The mean of a metric over the evaluations in the last 10 % of the environment steps."""
+    """The mean of a metric over the evaluations in the last 10 % of the environment steps.
+
+    Of a method that takes none, which keeps its best policy as it goes, it is the last one.
+    """
     if not rows:
         return None
+    if not rows[-1]["env_steps"]:
+        return rows[-1].get(name)
     begin = 0.9 * rows[-1]["env_steps"]
     values = [row[name] for row in rows if name in row and row["env_steps"] >= begin]
     return float(np.mean(values)) if values else None

@@ -33,7 +33,8 @@ def record(path: Path, episodes: int) -> Demonstrations:
         {
             "agent": f"SAC on the true reward, stochastic policy, seed {config.seed}",
             "training steps": trained,
-            "command": " ".join(about["command"]),
+            "command": f"firl expert {config.task} --env-steps {config.env_steps} "
+            f"--seed {config.seed}",
             "revision": about["revision"],
             "versions": about["versions"],
             "return": {

@@ -5,6 +5,7 @@ from typing import Any
 
 from firl.config import TrainConfig
 from firl.methods.base import Method
+from firl.methods.bc import bc
 from firl.methods.f_irl import firl
 from firl.methods.maxent_irl import maxent
 from firl.methods.reinforce import learned_reward, true_reward
@@ -13,6 +14,7 @@ from firl.problem import Problem
 METHODS: dict[str, Callable[[Problem, TrainConfig], Method[Any]]] = {
     "firl": firl,
     "maxent": maxent,
+    "bc": bc,
     "true-reward": true_reward,
     "learned-reward": learned_reward,
 }

@@ -48,3 +48,5 @@ class Method(Generic[AnyState]):
 
     init: Callable[[PRNGKeyArray], AnyState]
     step: Callable[[PRNGKeyArray, AnyState], tuple[AnyState, Info]]
+    finished: Callable[[AnyState], bool] | None = None
+    """Where something other than the budget of environment steps ends it."""

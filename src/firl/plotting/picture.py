@@ -111,7 +111,7 @@ def _draw_returns(run: RunDir, problem: Problem, learned: Learned) -> None:
         return_axes.legend()
         reward_axes.set_title("learned reward along an episode")
         if learned.config.method in WITHOUT_REWARD:
-            reward_axes.text(0.5, 0.5, "the environment's own", ha="center", va="center")
+            reward_axes.text(0.5, 0.5, "none", ha="center", va="center")
             reward_axes.set_axis_off()
             return
         key = jax.random.key(learned.config.seed)
