@@ -40,6 +40,7 @@ bench: setup
 
 figures: setup
 	$(BIN)/python -m experiments.density draw
+	$(BIN)/python -m experiments.imitation draw
 
 lock:
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \

@@ -72,7 +72,7 @@ def collect(run: RunDir, experiment: str) -> dict[str, Any]:
     kept = [
         {k: v for k, v in line.items() if k in _TIMELESS or k.startswith(("eval", "time"))}
         for line in run.read_metrics()
-        if "eval/forward_kl" in line
+        if any(k.startswith("eval/") for k in line)
     ]
     text = b"".join(to_json(line, indent=None) for line in kept)
     # mtime=0: the same results are the same bytes.

@@ -9,7 +9,7 @@ import tyro
 
 from firl.cli.options import parse
 from firl.cli.train import run_training, take_task, value_of
-from firl.config import TrainConfig
+from firl.config import PracticeConfig, TrainConfig
 from firl.errors import FirlError
 from firl.tasks import configure
 
@@ -70,7 +70,8 @@ def expert_config(task: str) -> TrainConfig:
     sac = dataclasses.replace(
         config.sac, learning_rate=1e-3, batch_size=100, learn_temperature=False, temperature=0.2
     )
-    return dataclasses.replace(config, sac=sac)
+    practice = PracticeConfig(random_steps=5_000)
+    return dataclasses.replace(config, sac=sac, practice=practice, env_steps=1_000_000)
 
 
 def retrain(words: list[str]) -> int:
