@@ -28,7 +28,7 @@ from firl.methods import METHODS
 from firl.methods.base import Method
 from firl.methods.f_irl import METRICS
 from firl.methods.maxent_irl import plain_loss, self_normalised_loss
-from firl.problem import Problem
+from firl.problems import Problem
 from firl.rollout import JaxSimulator
 from firl.types import Columns
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import firl
 from firl.cli import COMMANDS, main
 from firl.cli.options import option_names
 from firl.cli.train import TrainCommand
@@ -51,6 +52,12 @@ def test_commands_exist(line, capsys):
         assert words[2] in TASKS
         known = option_names(TrainCommand(configure(words[2])))
         assert {word for word in words if word.startswith("--")} <= set(known)
+
+
+def test_no_module_hides_a_public_name():
+    """Importing firl.problem, say, would set firl's attribute of this name to the module."""
+    modules = {path.stem for path in Path(firl.__file__).parent.iterdir()}
+    assert not modules & set(firl.__all__)
 
 
 def test_links_lead_somewhere():

@@ -16,7 +16,7 @@ from firl.expert.base import AbstractDensity
 from firl.expert.callable import CallableDensity
 from firl.expert.regions import AbstractRegion
 from firl.expert.truncated import normalise_on
-from firl.problem import Problem
+from firl.problems import Problem
 from firl.rollout import make_simulator
 from firl.rundir import RunDir
 from firl.summary import finish

@@ -14,7 +14,7 @@ from firl.config import EvaluationConfig
 from firl.errors import FirlError
 from firl.expert.base import AbstractDensity
 from firl.metrics.knn import knn_entropy, knn_kl
-from firl.problem import Problem
+from firl.problems import Problem
 from firl.types import Policy
 
 Scores = dict[str, float]

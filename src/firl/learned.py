@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from firl.checkpoint import load_part
 from firl.config import TrainConfig
 from firl.errors import FirlError
-from firl.problem import Problem
+from firl.problems import Problem
 from firl.reward import RewardNet, Scaling, make_reward
 from firl.rundir import RunDir
 from firl.sac.agent import Agent

@@ -19,7 +19,7 @@ from firl.errors import LearningDiverged, unknown
 from firl.evaluation import first_non_finite, make_evaluation
 from firl.methods import METHODS
 from firl.methods.base import Method, State
-from firl.problem import Problem
+from firl.problems import Problem
 from firl.rundir import RunDir, describe_run, to_json
 from firl.tensorboard import Events
 

@@ -24,7 +24,7 @@ from typing import Any
 from firl.checkpoint import write_atomically
 from firl.config import TrainConfig, as_json, flatten, from_json
 from firl.errors import FirlError
-from firl.problem import Problem
+from firl.problems import Problem
 
 LIBRARIES = ("firl", "jax", "jaxlib", "equinox", "optax", "numpy", "scipy", "gymnasium", "mujoco")
 """Whose versions a run records; those of the first three must agree for a bitwise resume."""

@@ -7,7 +7,7 @@ import numpy as np
 from firl.checkpoint import write_atomically
 from firl.config import GIVEN_REWARD, as_json
 from firl.expert.demonstrations import Demonstrations
-from firl.problem import Problem
+from firl.problems import Problem
 from firl.rundir import RunDir, to_json
 
 Row = dict[str, Any]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from firl.expert.base import AbstractDensity
     from firl.expert.demonstrations import Demonstrations
     from firl.expert.regions import AbstractRegion
-    from firl.problem import Problem
+    from firl.problems import Problem
     from firl.types import Simulator
 
 Settings = Callable[[TrainConfig], TrainConfig]
@@ -69,7 +69,7 @@ def make_problem(config: TrainConfig) -> Problem:
     from firl.expert.read import read_demonstrations
     from firl.expert.regions import Box
     from firl.expert.truncated import Truncated
-    from firl.problem import Problem
+    from firl.problems import Problem
     from firl.types import Columns
 
     if config.task not in TASKS:

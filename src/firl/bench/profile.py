@@ -25,7 +25,7 @@ from firl.log_ratio import classifier
 from firl.methods import alternate, imitate
 from firl.methods.signals import KnownDensitySignal
 from firl.metrics.knn import knn_entropy, knn_kl
-from firl.problem import Problem
+from firl.problems import Problem
 from firl.sac.replay import ReplayBuffer
 from firl.sac.update import improve
 from firl.tasks import configure, make_problem

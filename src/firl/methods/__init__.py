@@ -9,7 +9,7 @@ from firl.methods.bc import bc
 from firl.methods.f_irl import firl
 from firl.methods.maxent_irl import maxent
 from firl.methods.reinforce import learned_reward, true_reward
-from firl.problem import Problem
+from firl.problems import Problem
 
 METHODS: dict[str, Callable[[Problem, TrainConfig], Method[Any]]] = {
     "firl": firl,

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 from firl.config import RewardConfig, TrainConfig
 from firl.methods.base import Info, Method, State, check_budget, named
 from firl.methods.descent import descend
-from firl.problem import Problem
+from firl.problems import Problem
 from firl.reward import RewardNet, StateReward, make_reward
 from firl.rollout import UniformPolicy, transitions
 from firl.sac.adam import Adam

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from firl.config import CloningConfig, TrainConfig
 from firl.errors import FirlError
 from firl.methods.base import Info, Method, State
-from firl.problem import Problem
+from firl.problems import Problem
 from firl.sac.adam import Adam
 from firl.sac.agent import Agent
 from firl.sac.networks import Actor

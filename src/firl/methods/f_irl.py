@@ -23,7 +23,7 @@ from firl.methods.signals import (
     KnownDensitySignal,
     SampleCriticSignal,
 )
-from firl.problem import Problem
+from firl.problems import Problem
 from firl.wasserstein import Wasserstein
 
 METRICS: dict[str, AbstractIPM] = {"w1": Wasserstein(), "mmd": MMD()}

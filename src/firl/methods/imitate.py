@@ -21,7 +21,7 @@ from firl.config import ImitationConfig, RewardConfig, TrainConfig
 from firl.methods.base import Info, Method, State, check_budget
 from firl.methods.descent import descend
 from firl.methods.practice import explore, practice_info, practise
-from firl.problem import Problem
+from firl.problems import Problem
 from firl.reward import RewardNet, StateReward, make_reward
 from firl.sac.adam import Adam
 from firl.sac.agent import Agent

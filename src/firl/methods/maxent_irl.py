@@ -22,7 +22,7 @@ from firl.methods.alternate import alternate
 from firl.methods.base import Method
 from firl.methods.imitate import imitate
 from firl.methods.signals import KnownDensitySignal, NoSignal
-from firl.problem import Problem
+from firl.problems import Problem
 
 
 def plain_loss(signal: Float[Array, "n T"], rewards: Float[Array, "n T"]) -> Float[Array, ""]:

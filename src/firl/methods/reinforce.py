@@ -12,7 +12,7 @@ from firl.errors import FirlError
 from firl.learned import load
 from firl.methods.base import Info, Method, State, check_budget
 from firl.methods.practice import explore, practice_info, practise
-from firl.problem import Problem
+from firl.problems import Problem
 from firl.reward import RewardNet, StateReward
 from firl.sac.agent import Agent
 from firl.sac.replay import ReplayBuffer

@@ -18,7 +18,7 @@ from firl.expert.regions import AbstractRegion
 from firl.learned import WITHOUT_REWARD, Learned, load
 from firl.plotting.curves import curve_of, draw_curves
 from firl.plotting.style import COLOURS, figure, heat_map, show_image
-from firl.problem import Problem
+from firl.problems import Problem
 from firl.rundir import RunDir
 
 _EPISODES = 1000
