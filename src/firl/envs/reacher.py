@@ -115,7 +115,9 @@ class ReacherTraceEnv(AbstractFixedHorizonEnv):
             self._renderer = MujocoRenderer(
                 self._model, self._data, width=_PIXELS, height=_PIXELS, camera_name="top"
             )
+        # Before the first step nothing is where it should be, the camera included.
         mujoco.mj_kinematics(self._model, self._data)
+        mujoco.mj_camlight(self._model, self._data)
         return self._renderer.render(self.render_mode)
 
     def close(self) -> None:
