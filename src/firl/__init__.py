@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     from firl.expert.read import read_demonstrations as read_demonstrations
     from firl.learned import Learned as Learned
     from firl.learned import load as load
+    from firl.wrapper import RewardWrapper as RewardWrapper
 
 
 _LAZY = {
     "Demonstrations": "firl.expert.demonstrations",
     "Learned": "firl.learned",
+    "RewardWrapper": "firl.wrapper",
     "Run": "firl.api",
     "TrainConfig": "firl.config",
     "from_arrays": "firl.expert.demonstrations",

@@ -21,7 +21,7 @@ from firl.rollout import make_simulator
 from firl.rundir import RunDir
 from firl.summary import finish
 from firl.tasks import configure, make_problem
-from firl.types import Columns, StateMap
+from firl.types import StateMap, columns_of
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def problem(
             density = normalise_on(density, arena)
     if state is None:
         state = range(simulator.obs_dim)
-    state_map = state if callable(state) else _columns(state, simulator.obs_dim)
+    state_map = state if callable(state) else columns_of(state, simulator.obs_dim)
     made = Problem(simulator, state_map, density, arena)
     shape = jax.eval_shape(
         state_map, jax.ShapeDtypeStruct((1, simulator.obs_dim), np.float32)
@@ -73,15 +73,6 @@ def problem(
             f"matched state has shape {shape[1:]}: choose its columns with state=(…)."
         )
     return made
-
-
-def _columns(columns: Sequence[int], obs_dim: int) -> Columns:
-    for column in columns:
-        if not 0 <= column < obs_dim:
-            raise FirlError(
-                f"state has column {column}, but observations have columns 0 to {obs_dim - 1}."
-            )
-    return Columns(tuple(columns))
 
 
 def train(

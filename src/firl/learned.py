@@ -18,6 +18,7 @@ from firl.reward import RewardNet, Scaling, make_reward
 from firl.rundir import RunDir
 from firl.sac.agent import Agent
 from firl.sac.networks import Actor
+from firl.tasks import TASKS
 from firl.types import Policy
 
 
@@ -30,6 +31,19 @@ class Learned:
     _agent: Agent
     _action_low: Float[np.ndarray, "a"]
     _action_high: Float[np.ndarray, "a"]
+    state_columns: tuple[int, ...] | None
+    """Which of an observation's coordinates are the state. None where the state is a function of
+    the observation, which only whoever trained the run has."""
+
+    @property
+    def obs_dim(self) -> int:
+        """Coordinates of an observation."""
+        return int(self.actor.net.weights[0].shape[0])
+
+    @property
+    def state_dim(self) -> int:
+        """Coordinates of a state."""
+        return len(self.reward_net.scaling.centre)
 
     @property
     def reward_net(self) -> RewardNet:
@@ -95,6 +109,7 @@ def load(path: str | Path) -> Learned:
         load_part(run.checkpoint, "agent", agent),
         np.asarray(about["action_low"], np.float32),
         np.asarray(about["action_high"], np.float32),
+        _columns_of(config, about),
     )
 
 
@@ -105,6 +120,14 @@ WITHOUT_REWARD = ("bc", "true-reward")
 def adopt(problem: Problem, run: str | Path) -> Problem:
     """The problem in the units of the reward that this run learned, so that it can be used."""
     return problem._replace(units=_scaling_of(RunDir(Path(run))))
+
+
+def _columns_of(config: TrainConfig, about: dict[str, Any]) -> tuple[int, ...] | None:
+    """As the run recorded them; those of its task for a run from before they were recorded."""
+    columns = about.get("state_columns")
+    if "state_columns" not in about and config.task in TASKS:
+        columns = TASKS[config.task].state_columns or range(about["obs_dim"])
+    return None if columns is None else tuple(columns)
 
 
 def _scaling_of(run: RunDir) -> Scaling:

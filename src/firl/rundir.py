@@ -7,6 +7,7 @@
     checkpoint.safetensors  the whole state, replaced atomically
     summary.json            how it ended: one row of results/runs.jsonl
     picture.png             what was learned
+    frames.png              the policy at work, where `firl plot` could render it
 
 Created whole or not at all, never overwritten, locked while a process writes it.
 """
@@ -25,6 +26,7 @@ from firl.checkpoint import write_atomically
 from firl.config import TrainConfig, as_json, flatten, from_json
 from firl.errors import FirlError
 from firl.problems import Problem
+from firl.types import Columns
 
 LIBRARIES = ("firl", "jax", "jaxlib", "equinox", "optax", "numpy", "scipy", "gymnasium", "mujoco")
 """Whose versions a run records; those of the first three must agree for a bitwise resume."""
@@ -41,6 +43,7 @@ class RunDir:
         self.checkpoint = path / "checkpoint.safetensors"
         self.summary = path / "summary.json"
         self.picture = path / "picture.png"
+        self.frames = path / "frames.png"
         self._lock: int | None = None
 
     def create(self, config: TrainConfig, about: dict[str, Any]) -> None:
@@ -176,13 +179,15 @@ def git_revision() -> str | None:
 
 def describe_run(problem: Problem, config: TrainConfig) -> dict[str, Any]:
     """What `run.json` says."""
-    simulator, scaling = problem.simulator, problem.scaling(config.reward.normalise)
+    simulator, state = problem.simulator, problem.state_map
+    scaling = problem.scaling(config.reward.normalise)
     return {
         "command": [os.path.basename(sys.argv[0]), *sys.argv[1:]],
         "revision": git_revision(),
         "versions": versions(),
         "obs_dim": simulator.obs_dim,
         "act_dim": simulator.act_dim,
+        "state_columns": state.indices if isinstance(state, Columns) else None,
         "state_centre": scaling.centre,
         "state_scale": scaling.scale,
         "action_low": simulator.action_bounds[0],

@@ -10,7 +10,7 @@ An *observation* is what the environment emits and the policy sees; a *state* is
 matched and rewarded, a function of the observation (`StateMap`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 import equinox as eqx
@@ -155,3 +155,13 @@ class Columns(eqx.Module):
     def __call__(self, obs: Float[Array, "*batch o"]) -> Float[Array, "*batch d"]:
         """Pick the columns."""
         return obs[..., jnp.asarray(self.indices)]
+
+
+def columns_of(columns: Sequence[int], obs_dim: int) -> Columns:
+    """These columns, if observations have them."""
+    for column in columns:
+        if not 0 <= column < obs_dim:
+            raise FirlError(
+                f"state has column {column}, but observations have columns 0 to {obs_dim - 1}."
+            )
+    return Columns(tuple(columns))
