@@ -149,6 +149,10 @@ def test_commands_on_a_run(finished, tmp_path, capsys):
     assert main(["evaluate", str(run.path), "--episodes", "10", "--expert-samples", "100"]) == 0
     assert "forward kl" in capsys.readouterr().out
     assert main(["plot", str(run.path)]) == 0
+    picture, frames = capsys.readouterr().out.splitlines()
+    assert picture.endswith("picture.png")
+    assert frames.startswith("no frames: The environment cannot be rendered")
+    assert not RunDir(run.path).frames.exists()
     assert main(["plot", str(run.path), str(run.path), "--out", str(tmp_path / "two.png")]) == 0
     assert (tmp_path / "two.png").stat().st_size > 10_000
     assert (

@@ -22,10 +22,10 @@ class EvaluateCommand:
 
 @dataclass(frozen=True)
 class PlotCommand:
-    """Draw one run's picture, or several runs' curves in one figure."""
+    """Draw one run's picture and frames of its policy, or several runs' curves in one figure."""
 
     out: Path = Path("comparison.png")
-    """Where the comparison of several runs goes; one run's picture stays in its directory."""
+    """Where the comparison of several runs goes; one run's pictures stay in its directory."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +67,21 @@ def plot(words: list[str]) -> int:
     paths, options = _split(words, "plot")
     command = parse(PlotCommand(), options, "firl plot RUN…")
     from firl.plotting.curves import draw_comparison, label_of
+    from firl.plotting.frames import draw_frames
     from firl.plotting.picture import draw_run
     from firl.rundir import RunDir
     from firl.tasks import make_problem
 
     if len(paths) == 1:
         run = RunDir(paths[0])
-        draw_run(run, make_problem(run.read_config()))
+        problem = make_problem(run.read_config())
+        draw_run(run, problem)
         print(run.picture)
+        try:
+            draw_frames(run, problem)
+            print(run.frames)
+        except FirlError as reason:
+            print(f"no frames: {reason}")
         return 0
     runs = [RunDir(path) for path in paths]
     labelled = []

@@ -48,7 +48,7 @@ class GymSimulator:
         make = factory_of(env)
         first = make()
         observations, self._actions = check_spaces(first)
-        self.name = name_of(first)
+        self.name, self.spec = name_of(first), first.spec
         self.obs_dim, self.act_dim = observations.shape[0], self._actions.shape[0]
         self.horizon = choose_horizon(first, horizon)
         self._batch, default = _make_batch(env, make, first)
