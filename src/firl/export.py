@@ -1,13 +1,14 @@
 """A run's reward and policy for people without firl: safetensors, JSON, a NumPy-only loader."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors.numpy import save
 
 from firl.checkpoint import write_atomically
 from firl.errors import FirlError
-from firl.learned import load
+from firl.learned import Learned, load
 from firl.rundir import RunDir, to_json
 from firl.sac.networks import LOG_STD_MAX, LOG_STD_MIN
 
@@ -20,6 +21,7 @@ _LOADER = '''"""Loads what lies beside it. Needs NumPy and safetensors, nothing 
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors.numpy import load_file
@@ -58,11 +60,42 @@ def policy(obs, rng=None):
 '''
 
 
-def export_run(path: Path, out: Path) -> Path:
-    """Write `out`: arrays.safetensors, about.json, load.py. Returns it."""
-    learned, about = load(path), RunDir(path).read_about()
+def export_run(path: Path, out: Path, onnx: bool = False) -> Path:
+    """Write `out`: arrays.safetensors, about.json, load.py, with `onnx` two models. Returns it."""
+    learned, run = load(path), RunDir(path).read_about()
     if out.exists():
         raise FirlError(f"--out {out} exists: name a directory that does not.")
+    arrays, about = _arrays(learned), _about(learned, run)
+    files = {
+        "arrays.safetensors": save(arrays),
+        "about.json": to_json(about),
+        "load.py": _LOADER.encode(),
+    }
+    if onnx:
+        files |= _onnx_models(arrays, about)
+    try:
+        out.mkdir(parents=True)
+        for name, content in files.items():
+            write_atomically(out / name, content)
+    except OSError as error:
+        raise FirlError(
+            f"--out {out} cannot be written ({error.strerror}): name another directory."
+        ) from error
+    return out
+
+
+def _onnx_models(arrays: dict[str, np.ndarray], about: dict[str, Any]) -> dict[str, bytes]:
+    try:
+        from firl.onnx_models import onnx_models
+    except ModuleNotFoundError as error:
+        raise FirlError(
+            f"--onnx needs the package {error.name}, which is not installed: pip install onnx."
+        ) from error
+    return onnx_models(arrays, about)
+
+
+def _arrays(learned: Learned) -> dict[str, np.ndarray]:
+    """Weights [in, out] and biases of both networks, layer by layer."""
     arrays: dict[str, np.ndarray] = {}
     for i, layer in enumerate(learned.reward_net.layers):
         assert layer.bias is not None
@@ -72,32 +105,28 @@ def export_run(path: Path, out: Path) -> Path:
     for i, (weight, bias) in enumerate(zip(net.weights, net.biases, strict=True)):
         arrays[f"policy/{i}/weight"] = np.asarray(weight)
         arrays[f"policy/{i}/bias"] = np.asarray(bias)
+    return arrays
+
+
+def _about(learned: Learned, run: dict[str, Any]) -> dict[str, Any]:
+    """All that the arrays do not say."""
     config = learned.config
-    description = {
+    return {
         "task": config.task,
+        "state_columns": learned.state_columns,
         "reward": {
             "layers": len(learned.reward_net.layers),
             "activation": config.reward.activation,
             "bound": config.reward.bound,
             "soft_bound": config.reward.soft_bound,
-            "centre": about["state_centre"],
-            "scale": about["state_scale"],
+            "centre": run["state_centre"],
+            "scale": run["state_scale"],
         },
         "policy": {
-            "layers": len(net.weights),
+            "layers": len(learned.actor.net.weights),
             "log_std": [LOG_STD_MIN, LOG_STD_MAX],
-            "action_low": about["action_low"],
-            "action_high": about["action_high"],
-            "obs_dim": about["obs_dim"],
+            "action_low": run["action_low"],
+            "action_high": run["action_high"],
+            "obs_dim": run["obs_dim"],
         },
     }
-    try:
-        out.mkdir(parents=True)
-        write_atomically(out / "arrays.safetensors", save(arrays))
-        write_atomically(out / "about.json", to_json(description))
-        write_atomically(out / "load.py", _LOADER.encode())
-    except OSError as error:
-        raise FirlError(
-            f"--out {out} cannot be written ({error.strerror}): name another directory."
-        ) from error
-    return out

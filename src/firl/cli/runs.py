@@ -34,6 +34,8 @@ class ExportCommand:
 
     out: Path | None = None
     """A directory; made, never overwritten. [RUN/export]"""
+    onnx: bool = False
+    """Write reward.onnx and policy.onnx as well, which needs the package onnx."""
 
 
 def evaluate(words: list[str]) -> int:
@@ -103,7 +105,7 @@ def export(words: list[str]) -> int:
 
     if len(paths) > 1:
         raise FirlError(f"firl export takes one run, but was given {len(paths)}.")
-    print(export_run(paths[0], command.out or paths[0] / "export"))
+    print(export_run(paths[0], command.out or paths[0] / "export", command.onnx))
     return 0
 
 
