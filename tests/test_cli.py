@@ -1,8 +1,8 @@
 """What a person types: bad input gets one sentence and exit code 2, and nothing is half-written."""
 
+import resource
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -82,15 +82,16 @@ def test_out_that_cannot_be_used(tmp_path, capsys):
 def test_help_is_quick_and_complete():
     seconds = []
     for _ in range(3):
-        began = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         done = subprocess.run(
             [sys.executable, "-m", "firl", "train", "--help"], capture_output=True, text=True
         )
-        seconds.append(time.perf_counter() - began)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert done.returncode == 0
     for option in ("--env-steps", "--sac.learning-rate", "--resume", "--out"):
         assert option in done.stdout
-    assert min(seconds) < 1.0, "the machine may be busy, but JAX must not be imported"
+    assert min(seconds) < 0.5, "of the processor's time, as the machine may be busy"
 
 
 def test_help_imports_nothing_heavy():
