@@ -1,7 +1,7 @@
 """Strict JAX for all tests: no silent promotion of ranks or dtypes."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import jax
@@ -44,3 +44,11 @@ def untrained(tmp_path: Path) -> Callable[..., Path]:
         return run.path
 
     return make
+
+
+@pytest.fixture(scope="module")
+def compiled_quickly() -> Iterator[None]:
+    """For what runs for an instant, after compiling for seconds."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)

@@ -60,7 +60,8 @@ def _train(
 
     started = time.monotonic() - seconds
     with open(run.metrics, "ab", buffering=0) as metrics, Events(run.path, progress) as events:
-        while not finished(state):
+        # Once at least: exploration runs whole episodes, and may end beyond the budget.
+        while not finished(state) or not progress["iteration"]:
             iteration = progress["iteration"]
             try:
                 state, info = method.step(jax.random.fold_in(keys[_STEP], iteration), state)

@@ -48,6 +48,7 @@ def expert(words: list[str]) -> int:
     task, words = take_task(words, "expert")
     config = dataclasses.replace(expert_config(task), method="true-reward")
     command = parse(ExpertCommand(config), words, "firl expert TASK")
+    _keep_method(command.config, config, "expert")
     if command.episodes < 1:
         raise FirlError(f"--episodes is {command.episodes}, but must be positive.")
     out = command.out or Path("runs") / f"{task}-expert-s{command.config.seed}"
@@ -92,10 +93,20 @@ def retrain(words: list[str]) -> int:
         reward=source.reward,
         sac=source.sac,
         practice=source.practice,
-        demos=source.demos,
+        demos=source.demos if task == source.task else None,
         env_steps=source.env_steps,
     )
     command = parse(RetrainCommand(config), words, "firl retrain RUN")
-    out = command.out or path.with_name(f"{path.name}-retrained-s{command.config.seed}")
+    _keep_method(command.config, config, "retrain")
+    named = path if path.name else path.resolve()  # which `.` is not
+    out = command.out or named.with_name(f"{named.name}-retrained-s{command.config.seed}")
     run_training(command.config, out, command.resume)
     return 0
+
+
+def _keep_method(config: TrainConfig, own: TrainConfig, command: str) -> None:
+    if config.method != own.method:
+        raise FirlError(
+            f"--method {config.method} is not what firl {command} does, which is {own.method}: "
+            "leave it out, or use firl train."
+        )

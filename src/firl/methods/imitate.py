@@ -15,7 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from firl.config import ImitationConfig, RewardConfig, TrainConfig
 from firl.methods.base import Info, Method, State, check_budget
@@ -89,14 +89,23 @@ def imitate(
     simulator, sac = problem.simulator, config.sac
     imitation = config.imitation
     check_budget(config.env_steps, config.practice.random_steps, "--practice.random-steps")
+    problem.demonstrations.check_against(simulator.obs_dim)
     demos = problem.demonstrations.first(imitation.demonstrations)
-    expert = problem.state_map(jnp.asarray(demos.visited(simulator.horizon)))
+    expert = problem.state_map(
+        _shortened(
+            jnp.asarray(demos.visited(simulator.horizon)),
+            jnp.asarray(demos.lengths, jnp.int32),
+            jnp.asarray(demos.terminated),
+            imitation.tail,
+        )
+    )
     scaling = problem.scaling(config.reward.normalise)
     update = make_update(config.reward, imitation, loss)
 
     def remember(state: ImitatingState, episodes: Trajectories) -> tuple[Array, Array]:
-        new = problem.state_map(_shortened(episodes, imitation.tail))[::-1]
-        recent = jnp.concatenate([new, state.recent])[: imitation.window]
+        visited, lengths = episodes.visited, episodes.lengths
+        new = problem.state_map(_shortened(visited, lengths, episodes.terminated, imitation.tail))
+        recent = jnp.concatenate([new[::-1], state.recent])[: imitation.window]
         return recent, jnp.minimum(state.num_recent + episodes.num, imitation.window)
 
     def init(key: PRNGKeyArray) -> ImitatingState:
@@ -157,12 +166,17 @@ def imitate(
 
 
 @eqx.filter_jit
-def _shortened(episodes: Trajectories, tail: int) -> Float[Array, "n T o"]:
+def _shortened(
+    visited: Float[Array, "n T o"],
+    lengths: Int[Array, "n"],
+    terminated: Bool[Array, "n"],
+    tail: int,
+) -> Float[Array, "n T o"]:
     """s_1 … s_T with at most `tail` visits to a terminal state; the rest is stretched to T."""
-    horizon = episodes.horizon
-    ends = jnp.where(episodes.terminated, jnp.minimum(episodes.lengths + tail, horizon), horizon)
-    at = (jnp.arange(horizon) * ends[:, None]) // horizon
-    shortened: Array = jnp.take_along_axis(episodes.visited, at[..., None], axis=1)
+    horizon = visited.shape[1]
+    ends = jnp.where(terminated, jnp.minimum(lengths + tail, horizon), horizon)
+    at = (jnp.arange(horizon)[None] * ends[:, None]) // horizon
+    shortened: Array = jnp.take_along_axis(visited, at[..., None], axis=1)
     return shortened
 
 

@@ -42,23 +42,33 @@ def practise(
 ) -> tuple[Agent, ReplayBuffer, Trajectories, Info]:
     """An iteration's episodes, with a block of updates after every few of their steps.
 
-    What is left of the steps at the end is stored and not followed by updates.
+    What is left of the steps at the end is stored and not followed by updates, unless there were
+    none at all.
     """
     k_play, k_learn = jr.split(key)
     infos: list[SACInfo] = []
+    waiting = 0
+
+    def update() -> None:
+        nonlocal agent
+        k_block = jr.fold_in(k_learn, len(infos))
+        agent, info = improve(
+            k_block, agent, buffer, reward, num_updates=config.updates, config=sac
+        )
+        infos.append(info)
 
     def learn(chunk: Transition) -> Policy:
-        nonlocal agent, buffer
+        nonlocal buffer, waiting
         buffer = buffer.insert(chunk)
-        if chunk.obs.shape[0] == config.every or not infos:
-            k_block = jr.fold_in(k_learn, len(infos))
-            agent, info = improve(
-                k_block, agent, buffer, reward, num_updates=config.updates, config=sac
-            )
-            infos.append(info)
+        waiting += chunk.obs.shape[0]
+        for _ in range(waiting // config.every):
+            update()
+        waiting %= config.every
         return agent.policy
 
     episodes = simulator.practise(k_play, agent.policy, config.steps, config.every, learn)
+    if not infos:
+        update()
     mean: SACInfo = jax.tree.map(lambda *values: jnp.mean(jnp.stack(values)), *infos)
     updates = jnp.asarray(len(infos) * config.updates, jnp.float32)
     return agent, buffer, episodes, named("sac", mean) | {"sac/updates": updates}

@@ -51,12 +51,25 @@ def learned_reward(problem: Problem, config: TrainConfig) -> Method[SoloState]:
         raise FirlError(
             "--method learned-reward needs the run whose reward it is: --learned-reward RUN."
         )
-    net = load(config.learned_reward).reward_net
-    if net.scaling != problem.scaling(config.reward.normalise):
+    learned = load(config.learned_reward)
+    net = learned.reward_net
+    for name in ("hidden", "activation", "bound", "soft_bound"):
+        ours, theirs = (getattr(each.reward, name) for each in (config, learned.config))
+        if ours != theirs:
+            raise FirlError(
+                f"--reward.{name.replace('_', '-')} is {ours}, but was {theirs} where the reward "
+                f"was learned, {config.learned_reward}: leave that option out."
+            )
+    if len(net.scaling.centre) != problem.state_dim:
         raise FirlError(
             f"--learned-reward {config.learned_reward}: its reward is of states of "
-            f"{len(net.scaling.centre)} coordinates in other units than this problem's: take a "
-            "task with the same states, and firl.learned.adopt for a problem of your own."
+            f"{len(net.scaling.centre)} coordinates, but this problem's have {problem.state_dim}: "
+            "take a task with the same states."
+        )
+    if net.scaling != problem.scaling(config.reward.normalise):
+        raise FirlError(
+            f"--learned-reward {config.learned_reward}: its reward is of states in other units "
+            "than this problem's: use firl.learned.adopt on the problem first."
         )
     return _reinforce(problem, config, net)
 

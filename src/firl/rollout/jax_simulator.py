@@ -96,10 +96,11 @@ class JaxSimulator:
         self, key: PRNGKeyArray, policy: Policy, num_steps: int, every: int, learn: Learn
     ) -> Trajectories:
         """Episodes run compiled and as a whole, so that `learn` gets at least one at a time."""
-        at_once = max(1, every // self.horizon)
+        num, at_once = -(-num_steps // self.horizon), max(1, every // self.horizon)
         parts = []
-        for first in range(0, -(-num_steps // self.horizon), at_once):
-            parts.append(self.rollout(jr.fold_in(key, first), policy, at_once))
+        for first in range(0, num, at_once):
+            together = min(at_once, num - first)
+            parts.append(self.rollout(jr.fold_in(key, first), policy, together))
             policy = learn(transitions(parts[-1]))
         joined: Trajectories = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
         return joined
