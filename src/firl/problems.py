@@ -33,7 +33,12 @@ class Problem(NamedTuple):
     def density(self) -> AbstractDensity:
         """The expert, where it has to be a density."""
         if not isinstance(self.expert, AbstractDensity):
-            raise FirlError("This needs an expert that is a density: choose a task that has one.")
+            raise FirlError(
+                "There is no expert to imitate: name demonstrations, --demos FILE, or take a task "
+                "that has a density or brings its own."
+                if self.expert is None
+                else "This needs an expert that is a density: choose a task that has one."
+            )
         return self.expert
 
     @property
