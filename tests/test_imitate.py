@@ -236,7 +236,7 @@ def test_an_expert_that_leaves_is_followed_whatever_a_state_pays(offset):
     for i in range(6):
         taught = state.taught
         state, info = built.step(jr.key(i), state)
-    assert int(state.num_recent) == 20, "six more at a time"
+        assert int(state.num_recent) == min(6 * (i + 1), 20), "six at a time, not all"
     assert int(state.env_steps) == Ledge.steps_taken - before
     assert int(state.env_steps) - int(state.buffer.size) >= 6 * 6 * 2, "SAC learned from them too"
     assert float(info["agent/length"]) < 4.5, "by then it leaves about as fast as the expert"
