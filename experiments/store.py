@@ -8,6 +8,7 @@ results/rewards/ID.safetensors        the reward network, where it was learned
 import gzip
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,8 @@ def reward(row: dict[str, Any]) -> Callable[[np.ndarray], np.ndarray]:
     # Only what shapes the network: rows outlive the options that firl had when they were written.
     kept = {name: row["config"]["reward"][name] for name in _SHAPES}
     config = RewardConfig(**kept | {"hidden": tuple(kept["hidden"])})
-    scaling = make_problem(configure(row["task"])).scaling(config.normalise)
+    task = configure(row["task"])
+    scaling = make_problem(task).scaling(replace(task, reward=config))
     net = make_reward(jax.random.key(0), scaling, config)
     net = load_part(_reward_path(row), "reward", net)
     return lambda states: np.asarray(jax.vmap(net)(states))

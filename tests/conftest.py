@@ -37,7 +37,7 @@ def untrained(tmp_path: Path) -> Callable[..., Path]:
         run.create(config, describe_run(problem, config))
         run.release()
         k_agent, k_reward = jax.random.split(jax.random.key(config.seed))
-        simulator, scaling = problem.simulator, problem.scaling(config.reward.normalise)
+        simulator, scaling = problem.simulator, problem.scaling(config)
         agent = Agent.create(k_agent, simulator.obs_dim, simulator.act_dim, config.sac)
         reward = make_reward(k_reward, scaling, config.reward)
         save_tree(run.checkpoint, {"agent": agent, "reward": reward}, {})

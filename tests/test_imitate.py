@@ -80,6 +80,22 @@ def test_conformance(method, divergence):
 
 
 @pytest.mark.parametrize(("method", "divergence"), KINDS)
+def test_demonstrations_that_are_not_used_are_not_looked_at(method, divergence):
+    """Not for units either: one demonstration means that there is no other."""
+    config = dataclasses.replace(SMALL, method=method, divergence=divergence)
+    first, second, third = staying(3)
+
+    def learned(unused):
+        made = problem([first - 0.7, second - 0.7, unused], [False, False, False])
+        built = METHODS[method](made, config)
+        state, _ = built.step(jr.key(1), built.init(jr.key(0)))
+        return arrays((state.reward, state.agent))
+
+    with_one, with_another = learned(third + 0.7), learned(3.0 * third)
+    assert all((a == b).all() for a, b in zip(with_one, with_another, strict=True))
+
+
+@pytest.mark.parametrize(("method", "divergence"), KINDS)
 def test_reward_rises_where_the_demonstrations_are(method, divergence):
     """A known answer: with visits everywhere and the expert near the wall, there it must pay.
 

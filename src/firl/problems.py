@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from firl.config import TrainConfig
 from firl.errors import FirlError
 from firl.expert.base import AbstractDensity
 from firl.expert.demonstrations import Demonstrations
@@ -55,19 +56,20 @@ class Problem(NamedTuple):
         dim: int = jax.eval_shape(self.state_map, obs).shape[-1]
         return dim
 
-    def scaling(self, normalise: bool) -> Scaling:
-        """What networks of the state do to it first: fit the arena or the demonstrations."""
+    def scaling(self, config: TrainConfig) -> Scaling:
+        """What networks of the state do to it first: fit the arena, or the demonstrations used."""
+        normalise = config.reward.normalise
         if self.units is not None:
             return self.units
         if isinstance(self.expert, Demonstrations) and normalise:
-            return self._scaling_to(self.expert)
+            return self._scaling_to(self.expert.first(config.imitation.demonstrations))
         if self.arena is None or not normalise:
             return Scaling((0.0,) * self.state_dim, (1.0,) * self.state_dim)
         low, high = (np.asarray(corner, float) for corner in self.arena.bounds())
         return Scaling(tuple(((low + high) / 2).tolist()), tuple(((high - low) / 2).tolist()))
 
     def _scaling_to(self, demonstrations: Demonstrations) -> Scaling:
-        """Mean and standard deviation of all demonstrated states; a constant one keeps its unit."""
+        """Mean and standard deviation of the demonstrated states; a constant one keeps its unit."""
         visited = np.concatenate([obs[1:] for obs in demonstrations.observations])
         states = np.asarray(self.state_map(jnp.asarray(visited)), np.float64)
         spread = states.std(axis=0)

@@ -180,7 +180,7 @@ def git_revision() -> str | None:
 def describe_run(problem: Problem, config: TrainConfig) -> dict[str, Any]:
     """What `run.json` says."""
     simulator, state = problem.simulator, problem.state_map
-    scaling = problem.scaling(config.reward.normalise)
+    scaling = problem.scaling(config)
     return {
         "command": [os.path.basename(sys.argv[0]), *sys.argv[1:]],
         "revision": git_revision(),

@@ -78,7 +78,7 @@ def alternate(
 
     def init(key: PRNGKeyArray) -> AlternatingState:
         k_agent, k_reward, k_signal, k_random = jax.random.split(key, 4)
-        scaling = problem.scaling(config.reward.normalise)
+        scaling = problem.scaling(config)
         reward = eqx.filter_jit(make_reward)(k_reward, scaling, config.reward)
         buffer = ReplayBuffer.create(sac.buffer_size, simulator.obs_dim, simulator.act_dim)
         env_steps = 0

@@ -100,7 +100,7 @@ def firl(problem: Problem, config: TrainConfig) -> Method[Any]:
 
 
 def _from_demonstrations(problem: Problem, config: TrainConfig) -> Method[Any]:
-    scaling = problem.scaling(config.reward.normalise)
+    scaling = problem.scaling(config)
     signal: SampleSignal
     h: HOf
     if config.divergence in METRICS:

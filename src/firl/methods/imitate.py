@@ -99,7 +99,7 @@ def imitate(
             imitation.tail,
         )
     )
-    scaling = problem.scaling(config.reward.normalise)
+    scaling = problem.scaling(config)
     update = make_update(config.reward, imitation, loss)
 
     def remember(state: ImitatingState, episodes: Trajectories) -> tuple[Array, Array]:

@@ -66,7 +66,7 @@ def learned_reward(problem: Problem, config: TrainConfig) -> Method[SoloState]:
             f"{len(net.scaling.centre)} coordinates, but this problem's have {problem.state_dim}: "
             "take a task with the same states."
         )
-    if net.scaling != problem.scaling(config.reward.normalise):
+    if net.scaling != problem.scaling(config):
         raise FirlError(
             f"--learned-reward {config.learned_reward}: its reward is of states in other units "
             "than this problem's: use firl.learned.adopt on the problem first."
