@@ -87,7 +87,7 @@ def test_demonstrations_that_are_not_used_are_not_looked_at(method, divergence):
 
     def learned(unused):
         made = problem([first - 0.7, second - 0.7, unused], [False, False, False])
-        built = METHODS[method](made, config)
+        built = METHODS[method](made._replace(units=None), config)
         state, _ = built.step(jr.key(1), built.init(jr.key(0)))
         return arrays((state.reward, state.agent))
 
