@@ -386,6 +386,50 @@ def test_actions_outside_their_bounds_are_refused(getkey):
         simulator.rollout(getkey(), Constant((float("nan"),)), 2)
 
 
+def practise(env, action=0.5, horizon=5):
+    policy = Constant((action,))
+    simulator = GymSimulator(lambda: env, horizon=horizon)
+    return simulator.practise(jr.key(0), policy, 7, 4, lambda chunk: policy)
+
+
+@pytest.mark.parametrize(
+    ("env", "action", "error", "message"),
+    [
+        (Counter(breaks=4), 0.5, FirlError, "emitted nan as number 0.*step 4 of episode 0"),
+        (Counter(breaks=4, broken=1e39), 0.5, FirlError, "emitted inf .*step 4 of episode 0"),
+        (Counter(truncates=3), 0.5, FirlError, r"truncated episode 0 after 3 steps.*horizon of 5"),
+        (Counter(), 1.1, ValueError, "step 0 of episode 0.*outside"),
+        (Counter(), float("nan"), LearningDiverged, "step 0 of episode 0.*no number"),
+    ],
+)
+def test_practice_refuses_the_same(env, action, error, message):
+    with pytest.raises(error, match=message):
+        practise(env, action)
+
+
+def test_what_is_large_and_finite_is_nothing_to_refuse():
+    episodes = practise(Counter(breaks=4, broken=3e38))  # whose square is not finite
+    assert episodes.obs[0, 4, 0] == np.float32(3e38)
+
+
+def test_practice_runs_the_episodes_that_a_rollout_does():
+    """Same environment, same actions, and what is random of it set by the same kind of seed."""
+    simulator = GymSimulator(lambda: Counter(ends=(3, 9)), horizon=5)
+    policy = Constant((0.5,))
+    practised = simulator.practise(jr.key(0), policy, 60, 7, lambda chunk: policy)
+    rolled = simulator.rollout(jr.key(0), policy, practised.num)
+    for episodes in (practised, rolled):
+        assert set(episodes.lengths.tolist()) == {3, 5}
+    # The seeds are others, so episodes are compared that start in the same half.
+    for length in (3, 5):
+        ours, theirs = (
+            np.asarray(each.obs[each.lengths == length][0, :, 0]) for each in (practised, rolled)
+        )
+        np.testing.assert_array_equal(ours, theirs)
+        ended = [each.terminated[each.lengths == length] for each in (practised, rolled)]
+        assert all((np.asarray(each) == (length == 3)).all() for each in ended)
+
+
 # --- transitions and exploration ---------------------------------------------------------------
 
 

@@ -2,13 +2,14 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Bool, Float, Float32, Int, Int32, PRNGKeyArray, Shaped, UInt32
+from gymnasium.spaces import Box
+from jaxtyping import Array, Float, Float32, Int, PRNGKeyArray, Shaped, UInt32
 
 from firl.rollout.batches import AbstractBatch, EnvList, VectorBatch
 from firl.rollout.checks import (
@@ -22,8 +23,10 @@ from firl.rollout.checks import (
     factory_of,
     name_of,
 )
+from firl.rollout.episodes import Chunk, Episodes, joined
 from firl.rollout.jax_simulator import step_keys
-from firl.types import HostPolicy, Learn, Policy, Trajectories, Transition
+from firl.rollout.solo import Rescale, Solo
+from firl.types import HostPolicy, Learn, Policy, Trajectories
 
 Act = Callable[[int, int, Float32[np.ndarray, "m o"]], Float32[np.ndarray, "m a"]]
 """From the step, the first episode and the observations to the actions of these episodes."""
@@ -51,6 +54,7 @@ class GymSimulator:
         self.name, self.spec = name_of(first), first.spec
         self.obs_dim, self.act_dim = observations.shape[0], self._actions.shape[0]
         self.horizon = choose_horizon(first, horizon)
+        self._make, self._rescale = make, _rescale_to(self._actions)
         self._batch, default = _make_batch(env, make, first)
         self._num_envs = default if num_envs is None else num_envs
 
@@ -69,15 +73,15 @@ class GymSimulator:
             self._run(act, seeds[first : first + num_together], first)
             for first in range(0, num, num_together)
         ]
-        return _joined(parts)
+        return joined(parts)
 
     def practise(
         self, key: PRNGKeyArray, policy: Policy, num_steps: int, every: int, learn: Learn
     ) -> Trajectories:
         """Run fresh episodes one after the other until they have `num_steps` steps.
 
-        `learn` gets transitions `every` at a time, across the ends of episodes, and once more
-        what remains.
+        `learn` gets transitions `every` at a time, across the ends of episodes, and at the end what
+        remains, in few sizes.
         """
         k_seeds, k_policy = jr.split(key)
         # Drawn on the host: a device's answer takes as long as ten steps, and episodes are short
@@ -93,44 +97,46 @@ class GymSimulator:
                 obs, noise.standard_normal((1, act_dim), np.float32)
             )
 
-        acting = [act_by(policy)]
-        chunk = _Chunk(every, self.obs_dim, self.act_dim)
+        acting = act_by(policy)
+        chunk = Chunk(every, self.obs_dim, self.act_dim)
 
-        def on_step(*step: np.ndarray) -> None:
+        def on_step(*step: Any) -> None:
+            nonlocal acting
             chunk.append(*step)
             if chunk.size == every:
-                acting[0] = act_by(learn(chunk.take()))
+                acting = act_by(learn(chunk.take()))
 
-        parts: list[_Episodes] = []
+        def act(t: int, obs: Float32[np.ndarray, "1 o"]) -> Float32[np.ndarray, "1 a"]:
+            return acting(t, len(parts), obs)  # whoever that is by now
+
+        parts: list[Episodes] = []
         steps = 0
         while steps < num_steps:
-            first = len(parts)
             seed = int(seeds.integers(2**32))
-            # Whoever acts may change within an episode.
-            parts.append(self._run(lambda *at: acting[0](*at), [seed], first, on_step))
+            parts.append(self._alone.run(act, seed, len(parts), on_step))
             steps += int(parts[-1].lengths[0])
-        if chunk.size:
-            learn(chunk.take())
-        return _joined(parts)
+        for rest in chunk.take_in_powers_of_two():
+            learn(rest)
+        return joined(parts)
 
     def close(self) -> None:
         """Release what the environments hold."""
         self._batch.close()
+        if "_alone" in self.__dict__:
+            self._alone.env.close()
 
-    def _run(
-        self, act: Act, seeds: list[int], first: int, on_step: "OnStep | None" = None
-    ) -> "_Episodes":
+    @functools.cached_property
+    def _alone(self) -> Solo:
+        """An environment for one episode at a time."""
+        sizes = (self.horizon, self.obs_dim, self.act_dim)
+        return Solo(self._make(), self.name, *sizes, self._rescale)
+
+    def _run(self, act: Act, seeds: list[int], first: int) -> Episodes:
         """Episodes `first`, `first` + 1, … together, until the last one has ended."""
         num, horizon = len(seeds), self.horizon
         obs = self._batch.reset(seeds)
         check_observations(self.name, obs, first, 0)
-        episodes = _Episodes(
-            obs=np.zeros((num, horizon + 1, self.obs_dim), np.float32),
-            actions=np.zeros((num, horizon, self.act_dim), np.float32),
-            lengths=np.zeros(num, np.int32),
-            terminated=np.zeros(num, np.bool_),
-            rewards=np.zeros((num, horizon), np.float32),
-        )
+        episodes = Episodes.blank(num, horizon, self.obs_dim, self.act_dim)
         episodes.obs[:, 0] = obs
         running = np.ones(num, np.bool_)
         for t in range(horizon):
@@ -141,15 +147,13 @@ class GymSimulator:
             stepped, rewards, terminated, truncated = self._batch.step(
                 self._rescale(actions), running
             )
-            before, obs = obs, np.where(running[:, None], stepped, obs)
+            obs = np.where(running[:, None], stepped, obs)
             check_observations(self.name, obs, first, t + 1)
             terminated &= running
             check_truncations(self.name, truncated & running & ~terminated, first, t + 1, horizon)
             episodes.actions[:, t] = actions
             episodes.obs[:, t + 1] = obs
             episodes.rewards[:, t] = np.where(running, rewards, np.float32(0))
-            if on_step is not None:
-                on_step(before, actions, obs, terminated, rewards)
             episodes.lengths[running] += 1
             episodes.terminated[terminated] = True
             running &= ~terminated
@@ -158,66 +162,19 @@ class GymSimulator:
                 break
         return episodes
 
-    def _rescale(self, actions: Float32[np.ndarray, "m a"]) -> Shaped[np.ndarray, "m a"]:
-        """From [−1, 1] to the environment's bounds; exact where those are [−1, 1] too."""
-        low, high = self._actions.low.astype(np.float64), self._actions.high.astype(np.float64)
-        scaled: np.ndarray = (low + high) / 2 + (high - low) / 2 * actions
-        return scaled.astype(self._actions.dtype)
 
+def _rescale_to(space: Box) -> Rescale:
+    """From [−1, 1] to the environment's bounds; exact where those are [−1, 1] too."""
+    low, high = space.low.astype(np.float64), space.high.astype(np.float64)
+    middle, half = (low + high) / 2, (high - low) / 2
+    if (middle == 0).all() and (half == 1).all():
+        return lambda actions: actions.astype(space.dtype)
 
-class _Episodes(NamedTuple):
-    """`Trajectories` while they are being written, on the host."""
+    def rescale(actions: Float32[np.ndarray, "*m a"]) -> Shaped[np.ndarray, "*m a"]:
+        scaled: np.ndarray = middle + half * actions
+        return scaled.astype(space.dtype)
 
-    obs: Float32[np.ndarray, "m T_plus_1 o"]
-    actions: Float32[np.ndarray, "m T a"]
-    lengths: Int32[np.ndarray, "m"]
-    terminated: Bool[np.ndarray, "m"]
-    rewards: Float32[np.ndarray, "m T"]
-
-
-def _joined(parts: list[_Episodes]) -> Trajectories:
-    joined = (np.concatenate(field) for field in zip(*parts, strict=True))
-    return Trajectories(*map(jnp.asarray, joined))
-
-
-OnStep = Callable[..., None]
-"""Sees obs, actions, next obs, terminated and rewards of each step, a row for each episode."""
-
-
-class _Chunk:
-    """Transitions as they come, until somebody takes them."""
-
-    def __init__(self, capacity: int, obs_dim: int, act_dim: int) -> None:
-        widths = {"obs": obs_dim, "action": act_dim, "next_obs": obs_dim}
-        self._fields = {name: np.zeros((capacity, n), np.float32) for name, n in widths.items()}
-        self._terminated = np.zeros(capacity, np.bool_)
-        self._rewards = np.zeros(capacity, np.float32)
-        self.size = 0
-
-    def append(
-        self,
-        obs: np.ndarray,
-        action: np.ndarray,
-        next_obs: np.ndarray,
-        terminated: np.ndarray,
-        reward: np.ndarray,
-    ) -> None:
-        """Of one episode."""
-        for field, value in zip(self._fields.values(), (obs, action, next_obs), strict=True):
-            field[self.size] = value[0]
-        self._terminated[self.size], self._rewards[self.size] = terminated[0], reward[0]
-        self.size += 1
-
-    def take(self) -> Transition:
-        """All of them, of which nothing is left."""
-        end, self.size = self.size, 0
-        # Copied here: a device would compile its copying anew for every number of rows.
-        fields = {name: jnp.asarray(field[:end].copy()) for name, field in self._fields.items()}
-        return Transition(
-            **fields,
-            terminated=jnp.asarray(self._terminated[:end].copy()),
-            env_reward=jnp.asarray(self._rewards[:end].copy()),
-        )
+    return rescale
 
 
 def _make_batch(env: str | EnvFactory, make: EnvFactory, first: Env) -> tuple[AbstractBatch, int]:
