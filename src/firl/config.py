@@ -21,7 +21,9 @@ class SACConfig:
     hidden: tuple[int, ...] = (64, 64)
     """Widths of the hidden layers, of the actor and of both critics."""
     learning_rate: float = 1e-3
-    """Adam's step size, for actor, critics and a learned temperature."""
+    """Adam's step size, for actor, critics and a learned temperature; at the start."""
+    anneal_to: float = 1.0
+    """Share of the step size that is left at the end of the budget, to which it falls linearly."""
     batch_size: int = 100
     """Transitions drawn for each update."""
     discount: float = 0.99
@@ -278,10 +280,9 @@ class TrainConfig:
         for option, value in positive.items():
             if not 0 < value < float("inf"):
                 raise FirlError(f"{option} is {value}, but must be positive and finite.")
-        if not 0 <= self.reward.anneal_to <= 1:
-            raise FirlError(
-                f"--reward.anneal-to is {self.reward.anneal_to}, but must be in [0, 1]."
-            )
+        for part, share in (("reward", self.reward.anneal_to), ("sac", self.sac.anneal_to)):
+            if not 0 <= share <= 1:
+                raise FirlError(f"--{part}.anneal-to is {share}, but must be in [0, 1].")
         if self.collect.rollouts < 2:
             raise FirlError(
                 f"--collect.rollouts is {self.collect.rollouts}, but a covariance needs at least 2."

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from firl.config import RewardConfig, TrainConfig
-from firl.methods.base import Info, Method, State, check_budget, named
+from firl.methods.base import Info, Method, State, check_budget, named, share_spent
 from firl.methods.descent import descend
 from firl.problems import Problem
 from firl.reward import RewardNet, StateReward, make_reward
@@ -111,7 +111,13 @@ def alternate(
             env_steps = env_steps + episodes.env_steps
         reward_fn = StateReward(state.reward, state_map)
         agent, sac_info = improve(
-            k_update, state.agent, buffer, reward_fn, num_updates=collect.updates, config=sac
+            k_update,
+            state.agent,
+            buffer,
+            reward_fn,
+            num_updates=collect.updates,
+            config=sac,
+            share_done=share_spent(env_steps, config.env_steps),
         )
 
         rollouts = simulator.rollout(k_roll, agent.policy, collect.rollouts)
@@ -123,9 +129,13 @@ def alternate(
         filled = min(int(state.window_filled) + 1, collect.window)
         states = jnp.concatenate(list(recent[:filled]))
         carry, values, signal_info = signal.fit(k_signal, state.signal, states)
-        share_done = jnp.minimum(env_steps / config.env_steps, 1.0)
         reward, optimiser, reward_info = update(
-            k_reward, state.reward, state.optimiser, values, states, share_done
+            k_reward,
+            state.reward,
+            state.optimiser,
+            values,
+            states,
+            share_spent(env_steps, config.env_steps),
         )
 
         updates = {"sac/updates": jnp.asarray(collect.updates, jnp.float32)}

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Generic, TypeVar
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from firl.errors import FirlError
@@ -19,6 +20,11 @@ def check_budget(env_steps: int, random_steps: int, option: str) -> None:
             f"--env-steps is {env_steps}, which {random_steps} random steps use up: raise it, or "
             f"lower {option}."
         )
+
+
+def share_spent(env_steps: Int[Array, ""], budget: int) -> Float[Array, ""]:
+    """Of the budget, for what falls as it is used up."""
+    return jnp.minimum(env_steps / budget, 1.0)
 
 
 class State(eqx.Module):

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 from firl.config import RewardConfig
 from firl.methods.base import Info
 from firl.reward import RewardNet
-from firl.sac.adam import Adam
+from firl.sac.adam import Adam, annealed
 
 Loss = Callable[[RewardNet, PRNGKeyArray], tuple[Float[Array, ""], Info]]
 """A scalar whose gradient in the reward's parameters is the method's, and what to log of it."""
@@ -27,7 +27,7 @@ def descend(
     share_done: Float[Array, ""],
 ) -> tuple[RewardNet, Adam, Info]:
     """`config.gradient_steps` of them. For use under `jit`."""
-    step_size = config.learning_rate * (1.0 - (1.0 - config.anneal_to) * share_done)
+    step_size = annealed(config.learning_rate, config.anneal_to, share_done)
     params, static = eqx.partition(reward, eqx.is_inexact_array)
 
     def loss_at(params: PyTree[Array], key: PRNGKeyArray) -> tuple[Float[Array, ""], Info]:

@@ -18,7 +18,7 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from firl.config import ImitationConfig, RewardConfig, TrainConfig
-from firl.methods.base import Info, Method, State, check_budget
+from firl.methods.base import Info, Method, State, check_budget, share_spent
 from firl.methods.descent import descend
 from firl.methods.practice import explore, practice_info, practise
 from firl.problems import Problem
@@ -129,7 +129,14 @@ def imitate(
         k_practice, k_signal, k_reward, k_roll = jr.split(key, 4)
         reward_fn = StateReward(state.taught, problem.state_map)
         agent, buffer, episodes, sac_info = practise(
-            k_practice, simulator, state.agent, state.buffer, reward_fn, config.practice, sac
+            k_practice,
+            simulator,
+            state.agent,
+            state.buffer,
+            reward_fn,
+            config.practice,
+            sac,
+            share_spent(state.env_steps, config.env_steps),
         )
         env_steps = state.env_steps + episodes.env_steps
         sample = episodes
@@ -145,9 +152,14 @@ def imitate(
             expert.reshape(-1, expert.shape[-1]),
             visited.reshape(-1, expert.shape[-1]),
         )
-        share_done = jnp.minimum(env_steps / config.env_steps, 1.0)
         reward, optimiser, reward_info = update(
-            k_reward, state.reward, state.optimiser, ask, visited, expert, share_done
+            k_reward,
+            state.reward,
+            state.optimiser,
+            ask,
+            visited,
+            expert,
+            share_spent(env_steps, config.env_steps),
         )
         info = sac_info | practice_info(episodes) | signal_info | reward_info
         return ImitatingState(

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from firl.config import PracticeConfig, SACConfig
 from firl.methods.base import Info, named
@@ -39,6 +39,7 @@ def practise(
     reward: RewardFn,
     config: PracticeConfig,
     sac: SACConfig,
+    share_done: float | Float[Array, ""] = 0.0,
 ) -> tuple[Agent, ReplayBuffer, Trajectories, Info]:
     """An iteration's episodes, with a block of updates after every few of their steps.
 
@@ -53,7 +54,13 @@ def practise(
         nonlocal agent
         k_block = jr.fold_in(k_learn, len(infos))
         agent, info = improve(
-            k_block, agent, buffer, reward, num_updates=config.updates, config=sac
+            k_block,
+            agent,
+            buffer,
+            reward,
+            num_updates=config.updates,
+            config=sac,
+            share_done=share_done,
         )
         infos.append(info)
 

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from firl.config import TrainConfig
 from firl.errors import FirlError
 from firl.learned import load
-from firl.methods.base import Info, Method, State, check_budget
+from firl.methods.base import Info, Method, State, check_budget, share_spent
 from firl.methods.practice import explore, practice_info, practise
 from firl.problems import Problem
 from firl.reward import RewardNet, StateReward
@@ -93,7 +93,14 @@ def _reinforce(problem: Problem, config: TrainConfig, net: RewardNet | None) -> 
             TrueReward() if state.reward is None else StateReward(state.reward, problem.state_map)
         )
         agent, buffer, episodes, sac_info = practise(
-            key, simulator, state.agent, state.buffer, pays, config.practice, sac
+            key,
+            simulator,
+            state.agent,
+            state.buffer,
+            pays,
+            config.practice,
+            sac,
+            share_spent(state.env_steps, config.env_steps),
         )
         env_steps = state.env_steps + episodes.env_steps
         return SoloState(

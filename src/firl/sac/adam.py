@@ -9,6 +9,13 @@ _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
 """The paper's own values, which every implementation of SAC keeps."""
 
 
+def annealed(
+    learning_rate: float, anneal_to: float, share_done: float | Float[Array, ""]
+) -> Float[Array, ""]:
+    """The step size when this share of the budget is spent: it falls linearly to `anneal_to`."""
+    return jnp.asarray(learning_rate * (1.0 - (1.0 - anneal_to) * share_done), jnp.float32)
+
+
 class Adam(eqx.Module):
     """Running moments of a gradient, and how many gradients they have seen."""
 

@@ -18,7 +18,9 @@ class AbstractTemperature(eqx.Module):
         """α."""
 
     @abstractmethod
-    def update(self, entropy: Float[Array, ""], learning_rate: float) -> "AbstractTemperature":
+    def update(
+        self, entropy: Float[Array, ""], learning_rate: float | Float[Array, ""]
+    ) -> "AbstractTemperature":
         """Answer to the entropy of the policy on the last batch."""
 
 
@@ -32,7 +34,9 @@ class FixedTemperature(AbstractTemperature):
         """α."""
         return self.alpha
 
-    def update(self, entropy: Float[Array, ""], learning_rate: float) -> "FixedTemperature":
+    def update(
+        self, entropy: Float[Array, ""], learning_rate: float | Float[Array, ""]
+    ) -> "FixedTemperature":
         """Nothing to learn."""
         del entropy, learning_rate
         return self
@@ -59,7 +63,9 @@ class LearnedTemperature(AbstractTemperature):
         """α."""
         return jnp.exp(self.log_alpha)
 
-    def update(self, entropy: Float[Array, ""], learning_rate: float) -> "LearnedTemperature":
+    def update(
+        self, entropy: Float[Array, ""], learning_rate: float | Float[Array, ""]
+    ) -> "LearnedTemperature":
         """One Adam step: d/d log α of log α · (H − H*) is H − H*."""
         gradient = entropy - self.target_entropy
         log_alpha, optimiser = self.optimiser.descend(self.log_alpha, gradient, learning_rate)

@@ -7,6 +7,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from firl.config import SACConfig
+from firl.sac.adam import annealed
 from firl.sac.agent import Agent
 from firl.sac.losses import actor_loss, critic_loss, critic_target, final_value
 from firl.sac.replay import ReplayBuffer
@@ -49,20 +50,26 @@ def improve(
     *,
     num_updates: int,
     config: SACConfig,
+    share_done: float | Float[Array, ""] = 0.0,
 ) -> tuple[Agent, SACInfo]:
-    """Run `num_updates` updates on the buffer, under the reward as it is now. Donates `agent`."""
-    improved: tuple[Agent, SACInfo] = _improve((key, buffer, reward), agent, num_updates, config)
+    """Run `num_updates` updates on the buffer, under the reward as it is now. Donates `agent`.
+
+    `share_done` of the budget is spent.
+    """
+    kept = (key, buffer, reward, jnp.asarray(share_done, jnp.float32))
+    improved: tuple[Agent, SACInfo] = _improve(kept, agent, num_updates, config)
     return improved
 
 
 @eqx.filter_jit(donate="all-except-first")
 def _improve(
-    kept: tuple[PRNGKeyArray, ReplayBuffer, RewardFn],
+    kept: tuple[PRNGKeyArray, ReplayBuffer, RewardFn, Float[Array, ""]],
     agent: Agent,
     num_updates: int,
     config: SACConfig,
 ) -> tuple[Agent, SACInfo]:
-    key, buffer, reward = kept
+    key, buffer, reward, share_done = kept
+    step_size = annealed(config.learning_rate, config.anneal_to, share_done)
     at_once = min(num_updates, _DRAWN_AT_ONCE)
 
     def group(i: Array, carry: tuple[Agent, SACInfo]) -> tuple[Agent, SACInfo]:
@@ -70,7 +77,8 @@ def _improve(
 
         def step(j: Array, carry: tuple[Agent, SACInfo]) -> tuple[Agent, SACInfo]:
             agent, total = carry
-            agent, info = _update(agent, jax.tree.map(lambda x: x[j], draws), config)
+            draw: Draw = jax.tree.map(lambda x: x[j], draws)
+            agent, info = _update(agent, draw, step_size, config)
             return agent, jax.tree.map(jnp.add, total, info)
 
         left = num_updates - i * at_once
@@ -103,7 +111,9 @@ def _draw(
     return draws
 
 
-def _update(agent: Agent, draw: Draw, config: SACConfig) -> tuple[Agent, SACInfo]:
+def _update(
+    agent: Agent, draw: Draw, step_size: Float[Array, ""], config: SACConfig
+) -> tuple[Agent, SACInfo]:
     """Critics, actor, temperature, targets, in this order (Haarnoja et al. 2018b, Algorithm 1)."""
     batch, rewards, alpha = draw.batch, draw.rewards, agent.temperature.value
     target = critic_target(
@@ -119,18 +129,14 @@ def _update(agent: Agent, draw: Draw, config: SACConfig) -> tuple[Agent, SACInfo
     (critic_value, q), gradient = eqx.filter_value_and_grad(critic_loss, has_aux=True)(
         agent.critics, batch, target
     )
-    critics, critic_optimiser = agent.critic_optimiser.descend(
-        agent.critics, gradient, config.learning_rate
-    )
+    critics, critic_optimiser = agent.critic_optimiser.descend(agent.critics, gradient, step_size)
     (actor_value, entropy), gradient = eqx.filter_value_and_grad(actor_loss, has_aux=True)(
         agent.actor, critics, batch.obs, draw.noise, alpha
     )
-    actor, actor_optimiser = agent.actor_optimiser.descend(
-        agent.actor, gradient, config.learning_rate
-    )
+    actor, actor_optimiser = agent.actor_optimiser.descend(agent.actor, gradient, step_size)
     targets = jax.tree.map(
         lambda old, new: config.polyak * old + (1.0 - config.polyak) * new, agent.targets, critics
     )
-    temperature = agent.temperature.update(entropy, config.learning_rate)
+    temperature = agent.temperature.update(entropy, step_size)
     updated = Agent(actor, critics, targets, temperature, actor_optimiser, critic_optimiser)
     return updated, SACInfo(critic_value, q, actor_value, entropy, alpha, jnp.mean(rewards))
