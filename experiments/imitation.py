@@ -12,6 +12,8 @@ from experiments.runner import Cell, main
 SEEDS = (0, 1, 2)
 BUDGETS = {"hopper": 300_000, "walker2d": 750_000, "halfcheetah": 1_000_000, "ant": 1_000_000}
 """Environment steps, the targets' own."""
+
+
 def cells() -> list[Cell]:
     """Seed by seed, so that an unfinished set is a whole one."""
     return [

@@ -62,7 +62,8 @@ class Trajectories(eqx.Module):
     @property
     def env_steps(self) -> int:
         """Simulator steps that these episodes took: padding is free, everything else counts."""
-        return int(jnp.sum(self.lengths))
+        # On the host: a device would compile the sum anew for every number of episodes.
+        return int(np.asarray(self.lengths).sum())
 
     @property
     def returns(self) -> Float[Array, "n"]:

@@ -83,14 +83,14 @@ class Learner:
         return BLOCK
 
     def step_and_update(self) -> int:
-        """Episodes until they have some blocks of steps, with updates after each whole block."""
+        """An iteration as every method has it: 1000 steps, updates after each block of them."""
         self._agent, self._buffer, _, info = practise(
             next(self._keys),
             self._simulator,
             self._agent,
             self._buffer,
             self._reward,
-            PracticeConfig(steps=4 * BLOCK, every=BLOCK, updates=BLOCK),
+            PracticeConfig(every=BLOCK, updates=BLOCK),
             self._config,
         )
         jax.block_until_ready(self._agent)

@@ -15,6 +15,10 @@ WARM_UP = 1000
 """Random steps with which every buffer starts."""
 
 
+_UNMEASURED = 5
+"""Runs before the first that counts, in which everything gets compiled."""
+
+
 @dataclass(frozen=True)
 class Setting:
     """Sizes of one comparison."""
@@ -41,7 +45,8 @@ class Contender:
 def interleave(contenders: Mapping[str, Contender], repetitions: int) -> dict[str, float]:
     """Median microseconds for each update, of `repetitions` rounds in which all run once."""
     for contender in contenders.values():
-        contender.run()  # compilation is not measured
+        for _ in range(_UNMEASURED):
+            contender.run()
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(repetitions):
         for name, contender in contenders.items():

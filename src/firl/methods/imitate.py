@@ -15,6 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from firl.config import ImitationConfig, RewardConfig, TrainConfig
@@ -103,10 +104,16 @@ def imitate(
     update = make_update(config.reward, imitation, loss)
 
     def remember(state: ImitatingState, episodes: Trajectories) -> tuple[Array, Array]:
-        visited, lengths = episodes.visited, episodes.lengths
-        new = problem.state_map(_shortened(visited, lengths, episodes.terminated, imitation.tail))
-        recent = jnp.concatenate([new[::-1], state.recent])[: imitation.window]
-        return recent, jnp.minimum(state.num_recent + episodes.num, imitation.window)
+        """The last episodes, newest first. No shape depends on how many are new."""
+        window, num = imitation.window, episodes.num
+        newest = np.arange(num - 1, num - 1 - window, -1) % num
+        fields = (episodes.obs, episodes.lengths, episodes.terminated)
+        obs, lengths, terminated = (jnp.asarray(np.asarray(field)[newest]) for field in fields)
+        new = problem.state_map(_shortened(obs[:, 1:], lengths, terminated, imitation.tail))
+        kept = np.arange(window) - num  # of what was recent before
+        chosen = np.where(kept < 0, np.arange(window), window + kept)
+        recent = jnp.concatenate([new, state.recent])[chosen]
+        return recent, jnp.minimum(state.num_recent + num, window)
 
     def init(key: PRNGKeyArray) -> ImitatingState:
         k_agent, k_reward, k_signal, k_random = jr.split(key, 4)

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from firl.config import PracticeConfig, SACConfig
@@ -76,14 +77,18 @@ def practise(
     episodes = simulator.practise(k_play, agent.policy, config.steps, config.every, learn)
     if not infos:
         update()
-    mean: SACInfo = jax.tree.map(lambda *values: jnp.mean(jnp.stack(values)), *infos)
+    # Means on the host: their number varies, and with it what a device would have to compile.
+    mean: SACInfo = jax.tree.map(
+        lambda *values: jnp.asarray(np.mean(values), jnp.float32), *jax.device_get(infos)
+    )
     updates = jnp.asarray(len(infos) * config.updates, jnp.float32)
     return agent, buffer, episodes, named("sac", mean) | {"sac/updates": updates}
 
 
 def practice_info(episodes: Trajectories) -> Info:
     """How the agent did while it practised, for looking at: nothing learns from its return."""
+    returns, lengths = np.asarray(episodes.rewards).sum(axis=1), np.asarray(episodes.lengths)
     return {
-        "agent/return": jnp.mean(episodes.returns),
-        "agent/length": jnp.mean(episodes.lengths.astype(jnp.float32)),
+        "agent/return": jnp.asarray(returns.mean(), jnp.float32),
+        "agent/length": jnp.asarray(lengths.mean(), jnp.float32),
     }
