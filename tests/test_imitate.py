@@ -279,3 +279,17 @@ def test_demonstrations_of_something_else_are_refused():
     ):
         with pytest.raises(FirlError, match=message):
             METHODS["firl"](bad, settings)
+
+
+def test_the_agent_comes_to_rest_with_the_budget():
+    first, second = staying(2)
+    made = problem([first - 0.7, second - 0.7], [False, False])
+    config = dataclasses.replace(
+        SMALL, method="firl", sac=dataclasses.replace(SMALL.sac, anneal_to=0.0)
+    )
+    built = METHODS["firl"](made, config)
+    state = built.init(jax.random.key(0))
+    spent = eqx.tree_at(lambda s: s.env_steps, state, jnp.asarray(config.env_steps, jnp.int32))
+    before = arrays(spent.agent.actor)
+    after, _ = built.step(jax.random.key(1), spent)
+    assert all((a == b).all() for a, b in zip(before, arrays(after.agent.actor), strict=True))

@@ -176,3 +176,13 @@ def test_importance_weights_are_paid_where_they_are_large():
 def test_unknown_divergence_names_the_nearest():
     with pytest.raises(FirlError, match="did you mean 'hellinger'"):
         make("firl", "helinger")
+
+
+def test_the_agent_comes_to_rest_with_the_budget():
+    config = dataclasses.replace(SMALL, sac=dataclasses.replace(SMALL.sac, anneal_to=0.0))
+    built = make("firl", "fkl", config)
+    state = built.init(jax.random.key(0))
+    spent = eqx.tree_at(lambda s: s.env_steps, state, jnp.asarray(config.env_steps, jnp.int32))
+    before = arrays(spent.agent.actor)
+    after, _ = built.step(jax.random.key(1), spent)
+    assert all((a == b).all() for a, b in zip(before, arrays(after.agent.actor), strict=True))

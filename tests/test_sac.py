@@ -283,6 +283,34 @@ def test_the_target_entropy_is_minus_the_action_dimension_unless_given(getkey):
     assert isinstance(Agent.create(getkey(), 3, 2, BASE).temperature, FixedTemperature)
 
 
+# Steps that fall over the budget
+
+
+def test_step_sizes_fall_linearly_to_their_share(getkey):
+    config = dataclasses.replace(BASE, hidden=(4,), batch_size=16, learn_temperature=True)
+    transitions, k_agent, key = one_state(getkey(), terminated=False, num=64), getkey(), getkey()
+
+    def improved(share_done=0.0, **changes):
+        ours = dataclasses.replace(config, **changes)
+        buffer = ReplayBuffer.create(64, 1, 1).insert(transitions)
+        agent = Agent.create(k_agent, 1, 1, ours)
+        options = {"num_updates": 3, "config": ours, "share_done": share_done}
+        agent, _ = improve(key, agent, buffer, constant(1.0), **options)
+        learned = (agent.actor, agent.critics, agent.temperature.value)
+        return [np.asarray(leaf) for leaf in jax.tree.leaves(learned)]
+
+    def same(left, right):
+        return all((a == b).all() for a, b in zip(left, right, strict=True))
+
+    rate = config.learning_rate
+    untouched = Agent.create(k_agent, 1, 1, config)
+    at_start = [untouched.actor, untouched.critics, untouched.temperature.value]
+    assert same(improved(1.0, anneal_to=0.0), jax.tree.leaves(at_start))
+    assert same(improved(0.5, anneal_to=0.5), improved(learning_rate=0.75 * rate))
+    assert same(improved(1.0), improved(0.0)), "they stay what they are if nothing is said"
+    assert not same(improved(0.5, anneal_to=0.5), improved())
+
+
 # Many agents at once
 
 
