@@ -4,8 +4,7 @@
     θ ← θ − λ ∇ cov_{½ agent + ½ expert}(Σ_t h(signal), Σ_t r_θ)
 
 SAC's own episodes are the sample of the agent, unless `imitation.rollouts` asks for as many more:
-the paper rolls the policy out ten times in each iteration for it. What terminated stays where it
-is, as a state that is visited like any other, and the critic's target agrees (`sac/losses.py`).
+the paper rolls the policy out ten times in each iteration for it.
 """
 
 from collections.abc import Callable
@@ -15,13 +14,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from firl.config import ImitationConfig, RewardConfig, TrainConfig
 from firl.methods.base import Info, Method, State, check_budget, share_spent
 from firl.methods.descent import descend
 from firl.methods.practice import explore, practice_info, practise
+from firl.methods.recent import newest, push, shortened
 from firl.problems import Problem
 from firl.reward import RewardNet, StateReward, make_reward
 from firl.sac.adam import Adam
@@ -93,7 +92,7 @@ def imitate(
     problem.demonstrations.check_against(simulator.obs_dim)
     demos = problem.demonstrations.first(imitation.demonstrations)
     expert = problem.state_map(
-        _shortened(
+        shortened(
             jnp.asarray(demos.visited(simulator.horizon)),
             jnp.asarray(demos.lengths, jnp.int32),
             jnp.asarray(demos.terminated),
@@ -104,16 +103,10 @@ def imitate(
     update = make_update(config.reward, imitation, loss)
 
     def remember(state: ImitatingState, episodes: Trajectories) -> tuple[Array, Array]:
-        """The last episodes, newest first. No shape depends on how many are new."""
-        window, num = imitation.window, episodes.num
-        newest = np.arange(num - 1, num - 1 - window, -1) % num
-        fields = (episodes.obs, episodes.lengths, episodes.terminated)
-        obs, lengths, terminated = (jnp.asarray(np.asarray(field)[newest]) for field in fields)
-        new = problem.state_map(_shortened(obs[:, 1:], lengths, terminated, imitation.tail))
-        kept = np.arange(window) - num  # of what was recent before
-        chosen = np.where(kept < 0, np.arange(window), window + kept)
-        recent = jnp.concatenate([new, state.recent])[chosen]
-        return recent, jnp.minimum(state.num_recent + num, window)
+        last = newest(episodes, imitation.window)
+        visited = shortened(last.visited, last.lengths, last.terminated, imitation.tail)
+        recent = push(problem.state_map(visited), state.recent, episodes.num)
+        return recent, jnp.minimum(state.num_recent + episodes.num, imitation.window)
 
     def init(key: PRNGKeyArray) -> ImitatingState:
         k_agent, k_reward, k_signal, k_random = jr.split(key, 4)
@@ -182,21 +175,6 @@ def imitate(
         ), info
 
     return Method(init, step)
-
-
-@eqx.filter_jit
-def _shortened(
-    visited: Float[Array, "n T o"],
-    lengths: Int[Array, "n"],
-    terminated: Bool[Array, "n"],
-    tail: int,
-) -> Float[Array, "n T o"]:
-    """s_1 … s_T with at most `tail` visits to a terminal state; the rest is stretched to T."""
-    horizon = visited.shape[1]
-    ends = jnp.where(terminated, jnp.minimum(lengths + tail, horizon), horizon)
-    at = (jnp.arange(horizon)[None] * ends[:, None]) // horizon
-    shortened: Array = jnp.take_along_axis(visited, at[..., None], axis=1)
-    return shortened
 
 
 @eqx.filter_jit
