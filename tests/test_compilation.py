@@ -1,7 +1,5 @@
 """A block of updates is compiled once for each shape, and consumes the agent it is given."""
 
-from typing import ClassVar
-
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -17,14 +15,15 @@ CONFIG = SACConfig(hidden=(4,), batch_size=8, buffer_size=32)
 class CountingReward:
     """Python runs it only while JAX traces."""
 
-    pays_on: ClassVar[bool] = True
-
     def __init__(self) -> None:
         self.traces = 0
 
     def __call__(self, batch: Transition):
         self.traces += 1
         return batch.next_obs[:, 0]
+
+    def absorbed(self, batch, rewards):
+        return rewards
 
 
 def transitions(key, num: int) -> Transition:

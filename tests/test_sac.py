@@ -1,7 +1,6 @@
 """Soft actor-critic against closed forms: densities, values of small problems, and an optimum."""
 
 import dataclasses
-from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -48,10 +47,11 @@ class Parabola(eqx.Module):
     centre: Float[Array, ""]
     offset: Float[Array, ""]
 
-    pays_on: ClassVar[bool] = True
-
     def __call__(self, batch: Transition) -> Float[Array, "b"]:
         return self.curvature * (batch.next_obs[:, 0] - self.centre) ** 2 + self.offset
+
+    def absorbed(self, batch, rewards):
+        return rewards
 
 
 def parabola(curvature: float, centre: float, offset: float) -> Parabola:
@@ -222,7 +222,7 @@ def test_the_target_of_an_absorbing_state_is_exact(getkey):
         agent.targets,
         batch,
         rewards,
-        final_value(rewards, True, 0.9),
+        final_value(rewards, rewards, 0.9),
         jnp.zeros((4, 1)),
         jnp.asarray(0.5),
         0.9,
@@ -233,10 +233,11 @@ def test_the_target_of_an_absorbing_state_is_exact(getkey):
 class Paid(eqx.Module):
     """One, from the environment, and nothing once the episode has ended."""
 
-    pays_on: ClassVar[bool] = False
-
     def __call__(self, batch: Transition) -> Float[Array, "b"]:
         return jnp.ones(batch.terminated.shape)
+
+    def absorbed(self, batch, rewards):
+        return jnp.zeros_like(rewards)
 
 
 def test_what_an_environment_pays_ends_with_the_episode(getkey):

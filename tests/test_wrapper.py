@@ -95,7 +95,8 @@ def test_its_value_is_the_one_that_firl_learns_with(untrained):
     run = untrained(config("drop", discount=0.9), drop(state=(0,)))
     learned = firl.load(run)
     rewards, _ = paid(firl.RewardWrapper(Drop(), learned))
-    final = final_value(jnp.asarray(learned.reward(np.array([[0.0]]))), True, 0.9)
+    reward = jnp.asarray(learned.reward(np.array([[0.0]])))
+    final = final_value(reward, reward, 0.9)
     assert rewards[-1] == pytest.approx(float(final[0]), rel=1e-5)
 
 

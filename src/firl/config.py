@@ -150,6 +150,18 @@ class ImitationConfig:
 
 
 @dataclass(frozen=True)
+class AdversarialConfig:
+    """What a discriminator sees and pays, where it is all there is (gail, f-max-rkl, fairl)."""
+
+    pays: Literal["positive", "negative"] = "positive"
+    """What gail pays: −log(1 − D) or log D."""
+    scale: float = 1.0
+    """What the reward is multiplied by."""
+    actions: bool = False
+    """Whether it sees states and actions, rather than states."""
+
+
+@dataclass(frozen=True)
 class CloningConfig:
     """How behaviour cloning learns, and when it stops."""
 
@@ -208,8 +220,8 @@ class TrainConfig:
     task: Annotated[str, tyro.conf.Suppress]
     """What to learn; `firl tasks` lists them."""
     method: str = "firl"
-    """How to learn it: firl, maxent or bc; true-reward and learned-reward train SAC on a reward
-    that is given."""
+    """How to learn it: firl, maxent, airl, gail, f-max-rkl, fairl or bc; true-reward and
+    learned-reward train SAC on a reward that is given."""
     divergence: str = "fkl"
     """What firl minimises between the expert's and the agent's state marginal: fkl, rkl, js, tv,
     hellinger, chi2, chi2-neyman, w1 or mmd."""
@@ -232,6 +244,7 @@ class TrainConfig:
     practice: PracticeConfig = field(default_factory=PracticeConfig)
     imitation: ImitationConfig = field(default_factory=ImitationConfig)
     classifier: ClassifierConfig = field(default_factory=ClassifierConfig)
+    adversarial: AdversarialConfig = field(default_factory=AdversarialConfig)
     cloning: CloningConfig = field(default_factory=CloningConfig)
     ratio: RatioConfig = field(default_factory=RatioConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
@@ -258,6 +271,7 @@ class TrainConfig:
             "--classifier.learning-rate": self.classifier.learning_rate,
             "--classifier.slope": self.classifier.slope,
             "--classifier.bound": self.classifier.bound,
+            "--adversarial.scale": self.adversarial.scale,
             "--cloning.learning-rate": self.cloning.learning_rate,
             "--cloning.batch-size": self.cloning.batch_size,
             "--cloning.steps": self.cloning.steps,
@@ -347,6 +361,7 @@ _NESTED: dict[str, type] = {
     "practice": PracticeConfig,
     "imitation": ImitationConfig,
     "classifier": ClassifierConfig,
+    "adversarial": AdversarialConfig,
     "cloning": CloningConfig,
     "ratio": RatioConfig,
     "reward": RewardConfig,

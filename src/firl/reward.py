@@ -1,7 +1,6 @@
 """The reward r_θ(s): a small network of the state, bounded, and its use on transitions."""
 
 from collections.abc import Callable
-from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -78,8 +77,12 @@ class StateReward(eqx.Module):
 
     net: RewardNet
     state_map: StateMap
-    pays_on: ClassVar[bool] = True
 
     def __call__(self, batch: Transition) -> Float[Array, "batch"]:
         """Reward each transition by the state it leads to."""
         return jax.vmap(self.net)(self.state_map(batch.next_obs))
+
+    def absorbed(self, batch: Transition, rewards: Float[Array, "batch"]) -> Float[Array, "batch"]:
+        """The same again: it is the same state."""
+        del batch
+        return rewards

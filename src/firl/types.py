@@ -102,14 +102,15 @@ class HostPolicy(Policy, Protocol):
 class RewardFn(Protocol):
     """Rewards a batch of transitions when it is drawn; rewards are never stored. A pytree."""
 
-    @property
-    def pays_on(self) -> bool:
-        """Whether an absorbing state goes on paying for ever, as a reward of states does. What an
-        environment pays ends with the episode."""
-        ...
-
     def __call__(self, batch: Transition) -> Float[Array, "batch"]:
         """Reward each transition."""
+        ...
+
+    def absorbed(self, batch: Transition, rewards: Float[Array, "batch"]) -> Float[Array, "batch"]:
+        """What each further step pays, for ever, if what a transition led to is absorbing.
+
+        A reward of states pays `rewards` again; what an environment pays ends with the episode.
+        """
         ...
 
 

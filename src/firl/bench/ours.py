@@ -1,7 +1,5 @@
 """Our update, alone, with a reward network to relabel by, and with the environment's steps."""
 
-from typing import ClassVar
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -23,22 +21,27 @@ _CAPACITY = 100_000
 class FirstCoordinate(eqx.Module):
     """A reward that costs nothing, as it costs the others nothing to read theirs."""
 
-    pays_on: ClassVar[bool] = False
-
     def __call__(self, batch: Transition) -> Float[Array, "batch"]:
         """Hopper's height."""
         return batch.next_obs[:, 0]
+
+    def absorbed(self, batch: Transition, rewards: Float[Array, "batch"]) -> Float[Array, "batch"]:
+        """The same again."""
+        return rewards
 
 
 class NetworkReward(eqx.Module):
     """A reward as f-IRL learns it: tanh units, 64 × 64."""
 
     net: eqx.nn.MLP
-    pays_on: ClassVar[bool] = True
 
     def __call__(self, batch: Transition) -> Float[Array, "batch"]:
         """r(s′)."""
         return jax.vmap(self.net)(batch.next_obs)
+
+    def absorbed(self, batch: Transition, rewards: Float[Array, "batch"]) -> Float[Array, "batch"]:
+        """The same again."""
+        return rewards
 
 
 def network_reward(setting: Setting) -> NetworkReward:

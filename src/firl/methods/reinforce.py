@@ -1,7 +1,5 @@
 """SAC on a reward that is given: the environment's own, or one that a run has learned."""
 
-from typing import ClassVar
-
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
@@ -22,12 +20,15 @@ from firl.types import RewardFn, Transition
 class TrueReward(eqx.Module):
     """What the environment paid for the transition."""
 
-    pays_on: ClassVar[bool] = False
-
     def __call__(self, batch: Transition) -> Float[Array, "batch"]:
         """Read it off."""
         assert batch.env_reward is not None
         return batch.env_reward
+
+    def absorbed(self, batch: Transition, rewards: Float[Array, "batch"]) -> Float[Array, "batch"]:
+        """Nothing."""
+        del batch
+        return jnp.zeros_like(rewards)
 
 
 class SoloState(State):

@@ -28,12 +28,14 @@ def critic_target(
     return jnp.where(batch.terminated, final, rewards + discount * values)
 
 
-def final_value(rewards: Float[Array, "*b"], pays_on: bool, discount: float) -> Float[Array, "*b"]:
+def final_value(
+    rewards: Float[Array, "*b"], absorbed: Float[Array, "*b"], discount: float
+) -> Float[Array, "*b"]:
     """What a transition into an absorbing state is worth.
 
-    It repeats for ever; if it pays r(s′) each time, that is r + γ r/(1 − γ) = r/(1 − γ).
+    It repeats for ever, and what it pays each time adds up to r′/(1 − γ), from the next step on.
     """
-    return rewards / (1.0 - discount) if pays_on else rewards
+    return rewards + discount / (1.0 - discount) * absorbed
 
 
 def critic_loss(

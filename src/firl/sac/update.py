@@ -101,7 +101,7 @@ def _draw(
     together = Draw(
         batch=batch,
         rewards=rewards,
-        final=final_value(rewards, reward.pays_on, config.discount),
+        final=final_value(rewards, reward.absorbed(batch, rewards), config.discount),
         noise=jr.normal(k_noise, shape),
         next_noise=jr.normal(k_next, shape),
     )
