@@ -70,9 +70,14 @@ def staying(num=1, horizon=HORIZON) -> list[np.ndarray]:
     return [(wobble + 0.01 * i).astype(np.float32)[:, None] for i in range(num)]
 
 
-def problem(demonstrations, terminated) -> Problem:
+def actions_of(episodes, push=0.25) -> list[np.ndarray]:
+    """What was done in them."""
+    return [np.clip(np.diff(obs, axis=0) / push, -2.0, 2.0) for obs in episodes]
+
+
+def problem(demonstrations, terminated, actions=None) -> Problem:
     """To imitate them on the ledge."""
-    expert = from_arrays(demonstrations, terminated=terminated)
+    expert = from_arrays(demonstrations, terminated=terminated, actions=actions)
     return Problem(LedgeSimulator(), Columns((0,)), expert, None, Scaling((0.0,), (0.5,)))
 
 

@@ -113,7 +113,7 @@ def load(path: str | Path) -> Learned:
     )
 
 
-WITHOUT_REWARD = ("bc", "true-reward")
+WITHOUT_REWARD = ("bc", "gail", "f-max-rkl", "fairl", "true-reward")
 """Methods that learn a policy only."""
 
 

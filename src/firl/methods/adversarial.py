@@ -37,7 +37,8 @@ class Steps(eqx.Module):
     @property
     def flat(self) -> "Steps":
         """Without saying which episode they are of."""
-        steps: Steps = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), self)
+        num = int(np.prod(self.obs.shape[:-1]))
+        steps: Steps = jax.tree.map(lambda x: x.reshape(num, x.shape[-1]), self)
         return steps
 
 
