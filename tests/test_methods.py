@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from firl.config import (
+    AdversarialConfig,
     CollectConfig,
     RatioConfig,
     RewardConfig,
@@ -27,13 +28,17 @@ from firl.expert.truncated import Truncated
 from firl.methods import METHODS
 from firl.methods.base import Method
 from firl.methods.f_irl import METRICS
+from firl.methods.logit import weighted_cross_entropy
 from firl.methods.maxent_irl import plain_loss, self_normalised_loss
 from firl.problems import Problem
 from firl.rollout import JaxSimulator
 from firl.types import Columns
 
 ARENA = Box((0.0, 0.0), (4.0, 4.0))
-KINDS = [("firl", name) for name in [*DIVERGENCES, *METRICS]] + [("maxent", "fkl")]
+KINDS = [
+    *(("firl", name) for name in [*DIVERGENCES, *METRICS]),
+    *((name, "fkl") for name in ("maxent", "gail", "f-max-rkl", "fairl")),
+]
 SMALL = TrainConfig(
     task="custom",
     collect=CollectConfig(random_episodes=2, rollouts=8, updates=10),
@@ -148,7 +153,7 @@ class Energy(AbstractDensity):
 @pytest.mark.parametrize(("method", "divergence"), KINDS)
 def test_energy_is_enough_for_reverse_kl_alone(method, divergence):
     energy = problem()._replace(expert=Energy())
-    if divergence == "rkl" or method == "maxent":
+    if divergence == "rkl" or method != "firl":
         built = make(method, divergence, of=energy)
         built.step(jax.random.key(1), built.init(jax.random.key(0)))
     else:
@@ -156,11 +161,35 @@ def test_energy_is_enough_for_reverse_kl_alone(method, divergence):
             make(method, divergence, of=energy)
 
 
-def test_plain_importance_weights_need_a_normalised_density():
+@pytest.mark.parametrize("method", ["maxent", "gail", "f-max-rkl", "fairl"])
+def test_plain_importance_weights_need_a_normalised_density(method):
     plain = dataclasses.replace(SMALL, ratio=RatioConfig(bandwidth=0.3, self_normalise=False))
-    make("maxent", "fkl", plain)
+    make(method, "fkl", plain)
     with pytest.raises(FirlError, match="needs a normalised density"):
-        make("maxent", "fkl", plain, of=problem()._replace(expert=Energy()))
+        make(method, "fkl", plain, of=problem()._replace(expert=Energy()))
+
+
+def test_a_discriminator_s_optimum_is_the_log_ratio():
+    signal = jnp.log(jnp.array([[0.5, 1.0], [0.5, 2.0]]))  # weights that average to one
+    for self_normalise, shift in ((False, 0.0), (True, 9.0)):
+        gradient = jax.grad(weighted_cross_entropy, 1)(signal - shift, signal, self_normalise)
+        assert jnp.allclose(gradient, 0.0, atol=1e-6)
+        too_high = jax.grad(weighted_cross_entropy, 1)(signal - shift, signal + 1, self_normalise)
+        assert (too_high > 0.01).all()
+
+
+@pytest.mark.parametrize(("pays", "sign"), [("positive", 1), ("negative", -1)])
+def test_what_gail_pays_has_one_sign(pays, sign):
+    adversarial = AdversarialConfig(pays=pays, scale=3.0)
+    built = make("gail", "fkl", dataclasses.replace(SMALL, adversarial=adversarial))
+    _, info = built.step(jax.random.key(1), built.init(jax.random.key(0)))
+    assert float(info["sac/reward"]) == pytest.approx(sign * 3 * np.log(2), rel=0.5)
+
+
+def test_a_density_is_one_of_states_alone():
+    adversarial = AdversarialConfig(actions=True)
+    with pytest.raises(FirlError, match=r"--adversarial\.actions needs demonstrations"):
+        make("gail", "fkl", dataclasses.replace(SMALL, adversarial=adversarial))
 
 
 def test_importance_weights_are_paid_where_they_are_large():

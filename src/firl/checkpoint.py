@@ -68,6 +68,13 @@ def load_part(path: Path, part: str, template: Tree) -> Tree:
     return _fill(path, f"{part}/", template)
 
 
+def has_part(path: Path, part: str) -> bool:
+    """Whether anything of this field was saved."""
+    load_about(path)
+    with safe_open(str(path), framework="numpy") as file:
+        return any(name.startswith(f"{part}/") for name in file.keys())  # noqa: SIM118
+
+
 def _fill(path: Path, prefix: str, template: Tree) -> Tree:
     leaves = []
     with safe_open(str(path), framework="numpy") as file:

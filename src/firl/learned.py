@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from firl.checkpoint import load_part
+from firl.checkpoint import has_part, load_part
 from firl.config import TrainConfig
 from firl.errors import FirlError
 from firl.problems import Problem
@@ -44,6 +44,11 @@ class Learned:
     def state_dim(self) -> int:
         """Coordinates of a state."""
         return len(self.reward_net.scaling.centre)
+
+    @property
+    def has_reward(self) -> bool:
+        """Whether there is one: some methods learn a policy only."""
+        return self._reward_net is not None
 
     @property
     def reward_net(self) -> RewardNet:
@@ -100,7 +105,7 @@ def load(path: str | Path) -> Learned:
     key = jax.random.key(0)
     agent = Agent.create(key, about["obs_dim"], about["act_dim"], config.sac)
     reward = None
-    if config.method not in WITHOUT_REWARD:
+    if has_part(run.checkpoint, "reward"):
         blank = make_reward(key, _scaling_of(run), config.reward)
         reward = load_part(run.checkpoint, "reward", blank)
     return Learned(
@@ -111,10 +116,6 @@ def load(path: str | Path) -> Learned:
         np.asarray(about["action_high"], np.float32),
         _columns_of(config, about),
     )
-
-
-WITHOUT_REWARD = ("bc", "gail", "f-max-rkl", "fairl", "true-reward")
-"""Methods that learn a policy only."""
 
 
 def adopt(problem: Problem, run: str | Path) -> Problem:

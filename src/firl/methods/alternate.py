@@ -24,6 +24,7 @@ from firl.sac.adam import Adam
 from firl.sac.agent import Agent
 from firl.sac.replay import ReplayBuffer
 from firl.sac.update import improve
+from firl.types import RewardFn, StateMap
 
 
 @runtime_checkable
@@ -66,8 +67,16 @@ class AlternatingState(State):
     window_filled: Int[Array, ""]
 
 
+Pays = Callable[[RewardNet, StateMap], RewardFn]
+"""What the agent is paid for the network that the loss is of."""
+
+
 def alternate(
-    problem: Problem, config: TrainConfig, signal: Signal, reward_loss: RewardLoss
+    problem: Problem,
+    config: TrainConfig,
+    signal: Signal,
+    reward_loss: RewardLoss,
+    pays: Pays = StateReward,
 ) -> Method[AlternatingState]:
     """Algorithm 1 with this signal and this loss."""
     simulator, state_map = problem.simulator, problem.state_map
@@ -109,7 +118,7 @@ def alternate(
             episodes = simulator.rollout(k_sac, state.agent.policy, collect.sac_episodes)
             buffer = buffer.insert(transitions(episodes))
             env_steps = env_steps + episodes.env_steps
-        reward_fn = StateReward(state.reward, state_map)
+        reward_fn = pays(state.reward, state_map)
         agent, sac_info = improve(
             k_update,
             state.agent,

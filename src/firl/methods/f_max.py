@@ -14,9 +14,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from firl.config import TrainConfig
-from firl.methods.adversarial import adversarial
 from firl.methods.base import Method
-from firl.methods.logit import LogitDiscriminator
+from firl.methods.logit import by_logit
 from firl.problems import Problem
 
 _LOWEST = -10.0
@@ -34,10 +33,10 @@ def forward_kl(logit: Float[Array, "n"]) -> Float[Array, "n"]:
 
 
 def f_max_rkl(problem: Problem, config: TrainConfig) -> Method[Any]:
-    """f-MAX-RKL from the problem's demonstrations."""
-    return adversarial(problem, config, LogitDiscriminator.create(problem, config, reverse_kl))
+    """f-MAX-RKL from the problem's demonstrations, or towards its density."""
+    return by_logit(problem, config, reverse_kl)
 
 
 def fairl(problem: Problem, config: TrainConfig) -> Method[Any]:
-    """FAIRL from the problem's demonstrations."""
-    return adversarial(problem, config, LogitDiscriminator.create(problem, config, forward_kl))
+    """FAIRL from the problem's demonstrations, or towards its density."""
+    return by_logit(problem, config, forward_kl)

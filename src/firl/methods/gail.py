@@ -14,9 +14,8 @@ import jax
 from jaxtyping import Array, Float
 
 from firl.config import TrainConfig
-from firl.methods.adversarial import adversarial
 from firl.methods.base import Method
-from firl.methods.logit import LogitDiscriminator, Pay
+from firl.methods.logit import Pay, by_logit
 from firl.problems import Problem
 
 
@@ -34,6 +33,6 @@ PAYS: dict[str, Pay] = {"positive": positive, "negative": negative}
 
 
 def gail(problem: Problem, config: TrainConfig) -> Method[Any]:
-    """GAIL from the problem's demonstrations."""
+    """GAIL from the problem's demonstrations, or towards its density."""
     pay = PAYS[config.adversarial.pays]
-    return adversarial(problem, config, LogitDiscriminator.create(problem, config, pay))
+    return by_logit(problem, config, pay)

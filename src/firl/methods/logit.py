@@ -4,18 +4,25 @@ At its optimum the logit is log ρ_E − log ρ_θ: of states s′, or of states
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.lax import stop_gradient
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from firl.config import TrainConfig
+from firl.errors import FirlError
+from firl.expert.demonstrations import Demonstrations
 from firl.log_ratio import classifier
-from firl.methods.adversarial import Steps
-from firl.methods.base import Info, named
+from firl.methods.adversarial import Steps, adversarial
+from firl.methods.alternate import alternate
+from firl.methods.base import Info, Method, named
+from firl.methods.imitate import Ask
+from firl.methods.signals import KnownDensitySignal
 from firl.problems import Problem
-from firl.reward import Scaling
+from firl.reward import RewardNet, Scaling
 from firl.sac.agent import Agent
 from firl.types import StateMap, Transition
 
@@ -39,7 +46,7 @@ class Seen(eqx.Module):
 class LogitReward(eqx.Module):
     """c · pay(logit)."""
 
-    logit: classifier.Classifier
+    logit: Ask
     seen: Seen
     pay: Pay = eqx.field(static=True)
     scale: float = eqx.field(static=True)
@@ -56,6 +63,55 @@ class LogitReward(eqx.Module):
             batch.next_obs, jnp.zeros_like(batch.action), batch.next_obs, batch.terminated
         )
         return self(stay)
+
+
+def weighted_cross_entropy(
+    signal: Float[Array, "n T"], logits: Float[Array, "n T"], self_normalise: bool
+) -> Float[Array, ""]:
+    """−E_{ρ_θ}[(ρ_E/ρ̂_θ) log D + log(1 − D)]: a density in place of samples (appendix C.1)."""
+    weights = jnp.exp(stop_gradient(signal))
+    if self_normalise:
+        weights = weights / jnp.mean(weights)
+    return jnp.mean(weights * jax.nn.softplus(-logits) + jax.nn.softplus(logits))
+
+
+class Logits(eqx.Module):
+    """A network of one state, asked at many."""
+
+    net: RewardNet
+
+    def __call__(self, states: Float[Array, "n d"]) -> Float[Array, "n"]:
+        """The logit at each."""
+        return jax.vmap(self.net)(states)
+
+
+def by_logit(problem: Problem, config: TrainConfig, pay: Pay) -> Method[Any]:
+    """SAC that is paid for the logit, from demonstrations or towards a density.
+
+    Towards a density the discriminator is what others have as their reward's network.
+    """
+    if isinstance(problem.expert, Demonstrations):
+        return adversarial(problem, config, LogitDiscriminator.create(problem, config, pay))
+    if config.adversarial.actions:
+        raise FirlError(
+            "--adversarial.actions needs demonstrations: a density is one of states alone."
+        )
+    self_normalise = config.ratio.self_normalise
+    if not (self_normalise or problem.density.normalised):
+        raise FirlError(
+            f"--method {config.method} needs a normalised density where "
+            "--ratio.no-self-normalise is given, and this one is known up to a constant only: "
+            "leave that option out."
+        )
+
+    def loss(signal: Float[Array, "n T"], rewards: Float[Array, "n T"]) -> Float[Array, ""]:
+        return weighted_cross_entropy(signal, rewards, self_normalise)
+
+    def pays(net: RewardNet, state_map: StateMap) -> LogitReward:
+        return LogitReward(Logits(net), Seen(state_map, False), pay, config.adversarial.scale)
+
+    signal = KnownDensitySignal(problem.density, config.ratio)
+    return alternate(problem, config, signal, loss, pays)
 
 
 class LogitDiscriminator(eqx.Module):

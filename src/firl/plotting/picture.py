@@ -15,7 +15,7 @@ from firl.evaluation import visited_states
 from firl.expert.base import AbstractDensity
 from firl.expert.demonstrations import Demonstrations
 from firl.expert.regions import AbstractRegion
-from firl.learned import WITHOUT_REWARD, Learned, load
+from firl.learned import Learned, load
 from firl.plotting.curves import curve_of, draw_curves
 from firl.plotting.style import COLOURS, figure, heat_map, show_image
 from firl.problems import Problem
@@ -110,7 +110,7 @@ def _draw_returns(run: RunDir, problem: Problem, learned: Learned) -> None:
         return_axes.set_title("true return, stochastic policy")
         return_axes.legend()
         reward_axes.set_title("learned reward along an episode")
-        if learned.config.method in WITHOUT_REWARD:
+        if not learned.has_reward:
             reward_axes.text(0.5, 0.5, "none", ha="center", va="center")
             reward_axes.set_axis_off()
             return
