@@ -88,8 +88,10 @@ def trajectory_law(mdp: TabularMDP, rewards: Float[Array, "S"]) -> Chain:
     return Chain(mdp.initial * jnp.exp(exponent), steps)
 
 
-def soft_optimal_policy(mdp: TabularMDP, rewards: Float[Array, "S"]) -> Float[Array, "T S A"]:
-    """π_t(a | s) of MaxEnt RL, by soft value iteration: it depends on the time that is left."""
+def soft_value_iteration(
+    mdp: TabularMDP, rewards: Float[Array, "S"]
+) -> tuple[Float[Array, "S"], Float[Array, "T S A"]]:
+    """V_0(s) and π_t(a | s) of MaxEnt RL, which depends on the time that is left."""
 
     def backward(
         value: Float[Array, "S"], _: None
@@ -97,8 +99,12 @@ def soft_optimal_policy(mdp: TabularMDP, rewards: Float[Array, "S"]) -> Float[Ar
         gain = jnp.einsum("san,n->sa", mdp.transition, rewards / mdp.temperature + value)
         return logsumexp(gain, axis=1) - np.log(gain.shape[1]), jax.nn.softmax(gain, axis=1)
 
-    _, policy = _backwards(backward, rewards, mdp.horizon)
-    return policy
+    return _backwards(backward, rewards, mdp.horizon)
+
+
+def soft_optimal_policy(mdp: TabularMDP, rewards: Float[Array, "S"]) -> Float[Array, "T S A"]:
+    """π_t(a | s) of MaxEnt RL."""
+    return soft_value_iteration(mdp, rewards)[1]
 
 
 def _backwards(
