@@ -20,25 +20,29 @@ from firl.config import (
 from firl.divergences import DIVERGENCES
 from firl.envs.point_mass import PointMass
 from firl.errors import FirlError
-from firl.evaluation import first_non_finite
+from firl.evaluation import first_non_finite, visited_states
 from firl.expert.base import AbstractDensity
 from firl.expert.densities import Gaussian
 from firl.expert.regions import Box
 from firl.expert.truncated import Truncated
+from firl.log_ratio import GaussianKernel, KernelDensity
 from firl.methods import METHODS
 from firl.methods.base import Method
 from firl.methods.f_irl import METRICS
 from firl.methods.logit import weighted_cross_entropy
 from firl.methods.maxent_irl import plain_loss, self_normalised_loss
+from firl.methods.smm import MatchingReward
 from firl.problems import Problem
+from firl.reward import SoftBound
 from firl.rollout import JaxSimulator
-from firl.types import Columns
+from firl.types import Columns, Transition
 
 ARENA = Box((0.0, 0.0), (4.0, 4.0))
 KINDS = [
     *(("firl", name) for name in [*DIVERGENCES, *METRICS]),
-    *((name, "fkl") for name in ("maxent", "gail", "f-max-rkl", "fairl")),
+    *((name, "fkl") for name in ("maxent", "gail", "f-max-rkl", "fairl", "smm")),
 ]
+WITH_REWARD = [kind for kind in KINDS if kind[0] != "smm"]
 SMALL = TrainConfig(
     task="custom",
     collect=CollectConfig(random_episodes=2, rollouts=8, updates=10),
@@ -74,10 +78,12 @@ def test_conformance(method, divergence):
     built = make(method, divergence, of=problem(mean=(1.0, 1.0), std=1.0))
     key = jax.random.key(1)
     state = built.init(jax.random.key(0))
-    assert int(state.env_steps) == 2 * 10, "random exploration counts"
+    # SMM's first density is of roll-outs, too.
+    explored = 2 * 10 + 8 * 10 * (method == "smm")
+    assert int(state.env_steps) == explored, "random exploration counts"
     before = arrays((state.reward, state.agent.actor))  # the step donates its state's buffers
     after, info = built.step(key, state)
-    assert int(after.env_steps) == 2 * 10 + 8 * 10, "roll-outs for the gradient count"
+    assert int(after.env_steps) == explored + 8 * 10, "roll-outs count"
     assert first_non_finite(eqx.filter(after, eqx.is_inexact_array)) is None
     for name, value in info.items():
         assert "/" in name
@@ -91,7 +97,7 @@ def test_conformance(method, divergence):
     assert {k: float(v) for k, v in info.items()} == {k: float(v) for k, v in info_again.items()}
 
 
-@pytest.mark.parametrize(("method", "divergence"), KINDS)
+@pytest.mark.parametrize(("method", "divergence"), WITH_REWARD)
 def test_reward_rises_where_the_expert_is(method, divergence):
     """A known answer: with uniform visits and the expert in one corner, that corner must pay.
 
@@ -215,3 +221,60 @@ def test_the_agent_comes_to_rest_with_the_budget():
     before = arrays(spent.agent.actor)
     after, _ = built.step(jax.random.key(1), spent)
     assert all((a == b).all() for a, b in zip(before, arrays(after.agent.actor), strict=True))
+
+
+# --- SMM ---------------------------------------------------------------------------------------
+
+
+def test_smm_pays_where_the_expert_is_and_nobody_has_been():
+    """A known answer: the sign of either logarithm turned, and this fails."""
+    expert = Gaussian((3.0, 3.0), 0.5)
+    visited = KernelDensity(jnp.array([[1.0, 1.0], [3.0, 3.0]]), 0.5, GaussianKernel())
+    pays = MatchingReward(expert, visited, SoftBound(10.0), Columns((0, 1)))
+
+    def at(*place):
+        obs = jnp.array([place])
+        batch = Transition(obs, jnp.zeros((1, 2)), obs, jnp.zeros(1, bool))
+        assert jnp.array_equal(pays.absorbed(batch, pays(batch)), pays(batch))
+        return float(pays(batch)[0])
+
+    assert at(3.0, 3.0) > 0 > at(1.0, 1.0)
+    assert at(3.0, 3.0) == pytest.approx(np.log(2), abs=2e-3), "half of the visits, all of ρ_E"
+    assert -10.0 <= at(0.0, 0.0) < -9.0
+
+
+def test_smm_keeps_a_fair_sample_of_all_rounds():
+    collect = CollectConfig(random_episodes=2, rollouts=50, updates=1)
+    config = dataclasses.replace(SMALL, collect=collect, env_steps=10**6)
+    built = make("smm", "fkl", config)
+    state = built.init(jax.random.key(0))
+    assert len(state.policies) == 20
+    # Mark what is old: nobody gets there.
+    state = eqx.tree_at(lambda s: s.states, state, jnp.full_like(state.states, -5.0))
+    first = arrays(state.past)
+    for i in range(9):
+        state, _ = built.step(jax.random.key(i), state)
+    assert int(state.num_states) == 10 * 50 * 10
+    assert int(state.rounds) == 10
+    old = float(jnp.mean(state.states[:, 0] == -5.0))
+    assert old == pytest.approx(0.1, abs=0.02), "the first of ten rounds"
+    per_actor = len(first) // 20
+    now = arrays(state.past)
+    kept = [(first[i] == now[i]).all() for i in range(0, len(first), per_actor)]
+    assert sum(kept) <= 7, "a tenth of the policies, two on average"
+
+
+def test_scores_are_of_all_policies_alike():
+    """Two policies that run to opposite corners: what is visited is half of each."""
+
+    class Towards(eqx.Module):
+        action: jax.Array
+
+        def __call__(self, key, obs):
+            return self.action
+
+    policies = [Towards(jnp.ones(2)), Towards(-jnp.ones(2))]
+    states, env_steps = visited_states(problem(), policies, jax.random.key(0), 6)
+    assert env_steps == len(states) == 6 * 10
+    assert (states[:, 0] > 0.5).mean() == 0.5
+    assert (states[:, 0] == 0.0).mean() == 0.5

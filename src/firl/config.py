@@ -220,7 +220,7 @@ class TrainConfig:
     task: Annotated[str, tyro.conf.Suppress]
     """What to learn; `firl tasks` lists them."""
     method: str = "firl"
-    """How to learn it: firl, maxent, airl, gail, f-max-rkl, fairl or bc; true-reward and
+    """How to learn it: firl, maxent, airl, gail, f-max-rkl, fairl, smm or bc; true-reward and
     learned-reward train SAC on a reward that is given."""
     divergence: str = "fkl"
     """What firl minimises between the expert's and the agent's state marginal: fkl, rkl, js, tv,

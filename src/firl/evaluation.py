@@ -3,7 +3,7 @@
 Against a density by divergences of what is visited, elsewhere by the environment's own reward.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -15,18 +15,29 @@ from firl.errors import FirlError
 from firl.expert.base import AbstractDensity
 from firl.metrics.knn import knn_entropy, knn_kl
 from firl.problems import Problem
-from firl.types import Policy
+from firl.types import Policy, Trajectories
 
 Scores = dict[str, float]
 
 
 def visited_states(
-    problem: Problem, policy: Policy, key: PRNGKeyArray, episodes: int
+    problem: Problem, policies: Sequence[Policy], key: PRNGKeyArray, episodes: int
 ) -> tuple[Float[np.ndarray, "m d"], int]:
     """The matched states of fresh episodes, and the simulator steps they took."""
-    trajectories = problem.simulator.rollout(key, policy, episodes)
-    states = np.asarray(problem.state_map(trajectories.visited))
-    return states.reshape(-1, problem.state_dim), trajectories.env_steps
+    parts = _rollouts(problem, policies, key, episodes)
+    states = np.concatenate([np.asarray(problem.state_map(part.visited)) for part in parts])
+    return states.reshape(-1, problem.state_dim), sum(part.env_steps for part in parts)
+
+
+def _rollouts(
+    problem: Problem, policies: Sequence[Policy], key: PRNGKeyArray, episodes: int
+) -> list[Trajectories]:
+    """Of each policy as many, and as many as were asked for at least."""
+    keys = [key] if len(policies) == 1 else list(jax.random.split(key, len(policies)))
+    each = -(-episodes // len(policies))
+    return [
+        problem.simulator.rollout(k, policy, each) for k, policy in zip(keys, policies, strict=True)
+    ]
 
 
 def score(
@@ -34,11 +45,11 @@ def score(
 ) -> tuple[Scores, int]:
     """Scores of fresh episodes, and the simulator steps they took."""
     k_expert, k_episodes = jax.random.split(key)
-    return make_evaluation(problem, config, k_expert)(k_episodes, policy)
+    return make_evaluation(problem, config, k_expert)(k_episodes, (policy,))
 
 
-Evaluation = Callable[[PRNGKeyArray, Policy], tuple[Scores, int]]
-"""From a policy to its scores, and the simulator steps that they took."""
+Evaluation = Callable[[PRNGKeyArray, Sequence[Policy]], tuple[Scores, int]]
+"""From policies, all of which count alike, to scores and the simulator steps that they took."""
 
 
 def make_evaluation(problem: Problem, config: EvaluationConfig, key: PRNGKeyArray) -> Evaluation:
@@ -51,14 +62,14 @@ def make_evaluation(problem: Problem, config: EvaluationConfig, key: PRNGKeyArra
 def _by_return(problem: Problem, config: EvaluationConfig) -> Evaluation:
     """What the environment pays the policy in fresh episodes. Nothing is ever selected by it."""
 
-    def evaluate(key: PRNGKeyArray, policy: Policy) -> tuple[Scores, int]:
-        episodes = problem.simulator.rollout(key, policy, config.episodes)
-        returns = np.asarray(episodes.returns, np.float64)
+    def evaluate(key: PRNGKeyArray, policies: Sequence[Policy]) -> tuple[Scores, int]:
+        parts = _rollouts(problem, policies, key, config.episodes)
+        returns = np.concatenate([np.asarray(part.returns, np.float64) for part in parts])
         return {
             "eval/return": float(returns.mean()),
             "eval/return_std": float(returns.std()),
-            "eval/length": float(np.mean(episodes.lengths)),
-        }, episodes.env_steps
+            "eval/length": float(np.mean(np.concatenate([part.lengths for part in parts]))),
+        }, sum(part.env_steps for part in parts)
 
     return evaluate
 
@@ -78,8 +89,8 @@ def _by_divergence(
     except FirlError:
         expert = None
 
-    def evaluate(key: PRNGKeyArray, policy: Policy) -> tuple[Scores, int]:
-        states, env_steps = visited_states(problem, policy, key, config.episodes)
+    def evaluate(key: PRNGKeyArray, policies: Sequence[Policy]) -> tuple[Scores, int]:
+        states, env_steps = visited_states(problem, policies, key, config.episodes)
         scores = {"eval/entropy": knn_entropy(states, k=k)}
         if expert is None:
             log_density = float(np.mean(np.asarray(density.log_prob(jnp.asarray(states)))))

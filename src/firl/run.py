@@ -74,7 +74,7 @@ def _train(
             eval_env_steps = progress["eval_env_steps"]
             if done or iteration % config.evaluation.every == 0:
                 scores, steps = evaluate(
-                    jax.random.fold_in(keys[_EVALUATE], iteration), state.agent.policy
+                    jax.random.fold_in(keys[_EVALUATE], iteration), state.policies
                 )
                 row |= scores
                 eval_env_steps += steps

@@ -12,6 +12,7 @@ from firl.methods.f_max import f_max_rkl, fairl
 from firl.methods.gail import gail
 from firl.methods.maxent_irl import maxent
 from firl.methods.reinforce import learned_reward, true_reward
+from firl.methods.smm import smm
 from firl.problems import Problem
 
 METHODS: dict[str, Callable[[Problem, TrainConfig], Method[Any]]] = {
@@ -21,6 +22,7 @@ METHODS: dict[str, Callable[[Problem, TrainConfig], Method[Any]]] = {
     "gail": gail,
     "f-max-rkl": f_max_rkl,
     "fairl": fairl,
+    "smm": smm,
     "bc": bc,
     "true-reward": true_reward,
     "learned-reward": learned_reward,

@@ -24,7 +24,7 @@ from firl.sac.adam import Adam
 from firl.sac.agent import Agent
 from firl.sac.replay import ReplayBuffer
 from firl.sac.update import improve
-from firl.types import RewardFn, StateMap
+from firl.types import RewardFn, Simulator, StateMap
 
 
 @runtime_checkable
@@ -89,13 +89,7 @@ def alternate(
         k_agent, k_reward, k_signal, k_random = jax.random.split(key, 4)
         scaling = problem.scaling(config)
         reward = eqx.filter_jit(make_reward)(k_reward, scaling, config.reward)
-        buffer = ReplayBuffer.create(sac.buffer_size, simulator.obs_dim, simulator.act_dim)
-        env_steps = 0
-        if collect.random_episodes:
-            policy = UniformPolicy(simulator.act_dim)
-            episodes = simulator.rollout(k_random, policy, collect.random_episodes)
-            buffer = buffer.insert(transitions(episodes))
-            env_steps = episodes.env_steps
+        buffer, env_steps = warm_up(k_random, simulator, config)
         return AlternatingState(
             # Compiled, because one by one their many small operations take seconds to start.
             agent=eqx.filter_jit(Agent.create)(k_agent, simulator.obs_dim, simulator.act_dim, sac),
@@ -161,6 +155,18 @@ def alternate(
         ), info
 
     return Method(init, step)
+
+
+def warm_up(
+    key: PRNGKeyArray, simulator: Simulator, config: TrainConfig
+) -> tuple[ReplayBuffer, int]:
+    """A buffer with what uniformly random actions do, and the steps that took."""
+    buffer = ReplayBuffer.create(config.sac.buffer_size, simulator.obs_dim, simulator.act_dim)
+    if not config.collect.random_episodes:
+        return buffer, 0
+    policy = UniformPolicy(simulator.act_dim)
+    episodes = simulator.rollout(key, policy, config.collect.random_episodes)
+    return buffer.insert(transitions(episodes)), episodes.env_steps
 
 
 Update = Callable[

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from firl.errors import FirlError
 from firl.reward import RewardNet
 from firl.sac.agent import Agent
+from firl.types import Policy
 
 
 def check_budget(env_steps: int, random_steps: int, option: str) -> None:
@@ -34,6 +35,11 @@ class State(eqx.Module):
     reward: eqx.AbstractVar[RewardNet | None]
     env_steps: eqx.AbstractVar[Int[Array, ""]]
     """All simulator steps that training took."""
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """What is to be scored: each of them for as many episodes."""
+        return (self.agent.policy,)
 
 
 Info = dict[str, Float[Array, ""]]

@@ -35,7 +35,7 @@ def draw_run(run: RunDir, problem: Problem) -> None:
         return
     episodes = min(_EPISODES, learned.config.evaluation.episodes)
     key = jax.random.key(learned.config.seed)
-    states, _ = visited_states(problem, learned.stochastic_policy, key, episodes)
+    states, _ = visited_states(problem, [learned.stochastic_policy], key, episodes)
     panels = {1: _draw_line, 2: _draw_plane}.get(problem.state_dim)
     if problem.arena is None or panels is None:
         with figure(4.0, 3.0, run.picture) as drawn:
@@ -66,8 +66,11 @@ def _draw_plane(
     visited = counts / counts.sum() / np.prod((high - low) / _BINS)
     show_image(visited_axes, arena, visited, colours="viridis", highest=image.get_clim()[1])
     visited_axes.set_title("visited states")
-    heat_map(reward_axes, arena, learned.reward, colours="inferno")
     reward_axes.set_title("learned reward")
+    if learned.has_reward:
+        heat_map(reward_axes, arena, learned.reward, colours="inferno")
+    else:
+        _say_none(reward_axes)
     return rest
 
 
@@ -89,9 +92,17 @@ def _draw_line(
     density_axes.plot(x, _density(problem, x), label="target")
     density_axes.set_title("densities")
     density_axes.legend()
-    reward_axes.plot(x, learned.reward(x), color=COLOURS[1])
     reward_axes.set_title("learned reward")
+    if learned.has_reward:
+        reward_axes.plot(x, learned.reward(x), color=COLOURS[1])
+    else:
+        _say_none(reward_axes)
     return rest
+
+
+def _say_none(axes: Axes) -> None:
+    axes.text(0.5, 0.5, "none", ha="center", va="center", transform=axes.transAxes)
+    axes.set_axis_off()
 
 
 def _density(problem: Problem, points: Float[np.ndarray, "m d"]) -> Float[np.ndarray, "m"]:
@@ -111,8 +122,7 @@ def _draw_returns(run: RunDir, problem: Problem, learned: Learned) -> None:
         return_axes.legend()
         reward_axes.set_title("learned reward along an episode")
         if not learned.has_reward:
-            reward_axes.text(0.5, 0.5, "none", ha="center", va="center")
-            reward_axes.set_axis_off()
+            _say_none(reward_axes)
             return
         key = jax.random.key(learned.config.seed)
         agent = problem.simulator.rollout(key, learned.stochastic_policy, 1)
