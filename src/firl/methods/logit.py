@@ -20,7 +20,7 @@ from firl.methods.adversarial import Steps, adversarial
 from firl.methods.alternate import alternate
 from firl.methods.base import Info, Method, named
 from firl.methods.imitate import Ask
-from firl.methods.signals import KnownDensitySignal
+from firl.methods.signals import importance_signal
 from firl.problems import Problem
 from firl.reward import RewardNet, Scaling
 from firl.sac.agent import Agent
@@ -97,12 +97,6 @@ def by_logit(problem: Problem, config: TrainConfig, pay: Pay) -> Method[Any]:
             "--adversarial.actions needs demonstrations: a density is one of states alone."
         )
     self_normalise = config.ratio.self_normalise
-    if not (self_normalise or problem.density.normalised):
-        raise FirlError(
-            f"--method {config.method} needs a normalised density where "
-            "--ratio.no-self-normalise is given, and this one is known up to a constant only: "
-            "leave that option out."
-        )
 
     def loss(signal: Float[Array, "n T"], rewards: Float[Array, "n T"]) -> Float[Array, ""]:
         return weighted_cross_entropy(signal, rewards, self_normalise)
@@ -110,8 +104,7 @@ def by_logit(problem: Problem, config: TrainConfig, pay: Pay) -> Method[Any]:
     def pays(net: RewardNet, state_map: StateMap) -> LogitReward:
         return LogitReward(Logits(net), Seen(state_map, False), pay, config.adversarial.scale)
 
-    signal = KnownDensitySignal(problem.density, config.ratio)
-    return alternate(problem, config, signal, loss, pays)
+    return alternate(problem, config, importance_signal(problem, config), loss, pays)
 
 
 class LogitDiscriminator(eqx.Module):

@@ -16,12 +16,11 @@ from jax.lax import stop_gradient
 from jaxtyping import Array, Float
 
 from firl.config import TrainConfig
-from firl.errors import FirlError
 from firl.expert.demonstrations import Demonstrations
 from firl.methods.alternate import alternate
 from firl.methods.base import Method
 from firl.methods.imitate import imitate
-from firl.methods.signals import KnownDensitySignal, NoSignal
+from firl.methods.signals import NoSignal, importance_signal
 from firl.problems import Problem
 
 
@@ -54,9 +53,4 @@ def maxent(problem: Problem, config: TrainConfig) -> Method[Any]:
     if isinstance(problem.expert, Demonstrations):
         return imitate(problem, config, NoSignal(), trajectory_loss)
     loss = self_normalised_loss if config.ratio.self_normalise else plain_loss
-    if not (config.ratio.self_normalise or problem.density.normalised):
-        raise FirlError(
-            "--method maxent needs a normalised density where --ratio.no-self-normalise is given, "
-            "and this one is known up to a constant only: leave that option out."
-        )
-    return alternate(problem, config, KnownDensitySignal(problem.density, config.ratio), loss)
+    return alternate(problem, config, importance_signal(problem, config), loss)

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from firl.config import ClassifierConfig, RatioConfig
+from firl.config import ClassifierConfig, RatioConfig, TrainConfig
+from firl.errors import FirlError
 from firl.expert.base import AbstractDensity
 from firl.ipm import AbstractCritic, AbstractIPM
 from firl.log_ratio import (
@@ -22,6 +23,7 @@ from firl.log_ratio import (
 )
 from firl.methods.base import Info, named
 from firl.methods.imitate import Ask
+from firl.problems import Problem
 from firl.reward import Scaling
 
 KERNELS: dict[str, AbstractKernel] = {
@@ -59,6 +61,17 @@ class KnownDensitySignal(eqx.Module):
             "ratio/kde_reverse_kl": -jnp.mean(log_ratio),
         }
         return carry, log_ratio.reshape(states.shape[:2]), info
+
+
+def importance_signal(problem: Problem, config: TrainConfig) -> KnownDensitySignal:
+    """For losses that weigh the agent's states by ρ_E/ρ̂_θ."""
+    if not (config.ratio.self_normalise or problem.density.normalised):
+        raise FirlError(
+            f"--method {config.method} needs a normalised density where "
+            "--ratio.no-self-normalise is given, and this one is known up to a constant only: "
+            "leave that option out."
+        )
+    return KnownDensitySignal(problem.density, config.ratio)
 
 
 class CriticSignal(eqx.Module):
