@@ -31,7 +31,7 @@ BAD = {
     "discount of one": (["train", TASK, "--sac.discount", "1"], "--sac.discount is 1"),
     "one rollout": (["train", TASK, "--collect.rollouts", "1"], "--collect.rollouts is 1"),
     "missing picture": (["train", TASK, "--picture", "nowhere.png"], "no picture at 'nowhere.png'"),
-    "nobody to imitate": (["train", "walker2d"], "name demonstrations, --demos FILE"),
+    "nobody to imitate": (["train", "humanoid"], "name demonstrations, --demos FILE"),
     "evaluate nothing": (["evaluate"], "needs a run's directory"),
     "evaluate no run": (["evaluate", "nowhere"], "nowhere is not a run of firl"),
     "plot no run": (["plot", "nowhere"], "nowhere is not a run of firl"),
