@@ -2,6 +2,8 @@
 
 import dataclasses
 import functools
+import re
+from pathlib import Path
 
 import equinox as eqx
 import jax
@@ -80,10 +82,23 @@ def going(*at, action=0.0) -> Transition:
     return Transition(to - 0.01, jnp.full((len(at), 1), action), to, stays)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@functools.cache
+def documented():
+    """The method of docs/add-a-method.md, as it stands there."""
+    page = Path(__file__).resolve().parent.parent / "docs" / "add-a-method.md"
+    names: dict = {}
+    exec(
+        compile(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)[0], page, "exec"),
+        names,
+    )
+    made, config = setting("gail")
+    return names["nearest"](made, config), names
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "documented"])
 def test_conformance(kind):
     """Pure given the key, honest about its steps, moves what it should, stays finite."""
-    built, _ = make(kind)
+    built, _ = documented() if kind == "documented" else make(kind)
     before_any = Ledge.steps_taken
     state = built.init(jr.key(0))
     assert int(state.env_steps) == Ledge.steps_taken - before_any >= 100
@@ -95,6 +110,8 @@ def test_conformance(kind):
     assert first_non_finite(eqx.filter(after, eqx.is_inexact_array)) is None
     assert all("/" in name and jnp.isfinite(value) for name, value in info.items())
     moved = arrays((after.discriminator, after.agent.actor))
+    if kind == "documented":  # which has nothing to fit
+        before, moved = before[1:], moved[1:]
     assert all((a != b).any() for a, b in zip(before, moved, strict=True)), "some weight is stuck"
     assert jax.tree.structure(after) == structure
     again, info_again = built.step(jr.key(1), built.init(jr.key(0)))
@@ -150,6 +167,16 @@ def test_whether_to_live_is_up_to_the_expert(kind, expert):
         state, info = built.step(jr.key(i), state)
     length = float(info["agent/length"])
     assert length < 5 if expert == "leaves" else length > 9
+
+
+def test_the_documented_method_pays_where_the_expert_is():
+    built, names = documented()
+    state = built.init(jr.key(0))
+    made, config = setting("gail")
+    pays = names["NearestReward"](state.discriminator, made.scaling(config), made.state_map)
+    at_wall, away = pays(going(-0.7, 0.3))
+    assert at_wall > -0.15
+    np.testing.assert_allclose(away, -1.9, atol=0.1)  # 0.95 away, in units of 0.5
 
 
 def test_only_a_reward_that_is_one_is_recovered():
