@@ -136,7 +136,7 @@ def test_it_pays_to_be_where_the_expert_is(kind):
     assert float(info["signal/expert_mean"]) > float(info["signal/agent_mean"]) + 0.1
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["gail of actions", "airl"])
 def test_demonstrations_that_are_not_used_are_not_looked_at(kind):
     def learned(unused):
         made, config = setting(kind, unused)
@@ -147,7 +147,7 @@ def test_demonstrations_that_are_not_used_are_not_looked_at(kind):
     assert same(learned(0.7), learned(0.9))
 
 
-@pytest.mark.parametrize("kind", ["gail", "gail, never positive", "f-max-rkl", "airl"])
+@pytest.mark.parametrize("kind", ["gail", "gail, never positive", "airl"])
 @pytest.mark.parametrize("expert", ["leaves", "stays"])
 def test_whether_to_live_is_up_to_the_expert(kind, expert):
     """Rewards of one sign are no reason to live or to die, as absorbing states go on paying."""
