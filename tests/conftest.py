@@ -46,6 +46,17 @@ def untrained(tmp_path: Path) -> Callable[..., Path]:
     return make
 
 
+@pytest.fixture(scope="module", autouse=True)
+def forgotten() -> Iterator[None]:
+    """What one module had compiled the next has no use for.
+
+    Each function takes mappings of memory, of which a process may have 65 530: beyond that the
+    compiler crashes.
+    """
+    yield
+    jax.clear_caches()
+
+
 @pytest.fixture(scope="module")
 def compiled_quickly() -> Iterator[None]:
     """For what runs for an instant, after compiling for seconds."""
