@@ -48,11 +48,13 @@ def _table(rows: list[dict[str, Any]]) -> str:
         groups.setdefault((row["task"], label_of(row["method"], row["divergence"])), []).append(row)
     for (task, label), group in sorted(groups.items()):
         ratios = np.asarray([row["ratio"] for row in group])
-        low, high = bootstrap_interval(ratios) if len(ratios) > 1 else (np.nan, np.nan)
+        interval = (
+            " [{:.2f}, {:.2f}]".format(*bootstrap_interval(ratios)) if len(ratios) > 1 else ""
+        )
         each = ", ".join(f"{ratio:.2f}" for ratio in ratios)
         steps = max(row["env_steps"] for row in group)
         lines.append(
-            f"| {task} | {label} | {steps:,} | {ratios.mean():.2f} [{low:.2f}, {high:.2f}] | "
+            f"| {task} | {label} | {steps:,} | {ratios.mean():.2f}{interval} | "
             f"{each} | {min(map(_worst, group)):.2f} |"
         )
     return "\n".join(lines) + "\n"

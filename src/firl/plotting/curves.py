@@ -61,6 +61,7 @@ def draw_curves(axes: Axes, curves: Sequence[Curve]) -> None:
                 steps, mean - deviation, mean + deviation, color=colour, alpha=0.18, linewidth=0
             )
     axes.axhline(0.0, color="0.7", linewidth=0.8, zorder=0)
+    axes.xaxis.set_major_formatter(lambda steps, _: f"{steps / 1000:g}k")
     axes.set_xlabel("environment steps")
 
 
