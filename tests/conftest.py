@@ -39,7 +39,8 @@ def untrained(tmp_path: Path) -> Callable[..., Path]:
         k_agent, k_reward = jax.random.split(jax.random.key(config.seed))
         simulator, scaling = problem.simulator, problem.scaling(config)
         agent = Agent.create(k_agent, simulator.obs_dim, simulator.act_dim, config.sac)
-        reward = make_reward(k_reward, scaling, config.reward)
+        none = config.method in ("bc", "true-reward")
+        reward = None if none else make_reward(k_reward, scaling, config.reward)
         save_tree(run.checkpoint, {"agent": agent, "reward": reward}, {})
         return run.path
 
